@@ -1,0 +1,284 @@
+"""Frozen value objects that every floor of the lab shares: verdicts, evidence, attempts, trial results.
+
+They are pydantic models because they are what is written to and read back from run folders: a damaged ``result.json`` must be
+noticed when it is read, not when its number is already in a table.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from enum import StrEnum
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+RESULT_SCHEMA = 1
+"""Version of the ``result.json`` format; a reader refuses a version it does not know."""
+
+
+def canonical_json(value: Any) -> bytes:
+    """Serialises to the one JSON form that digests are taken over: sorted keys, no spaces, UTF-8."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+def digest(value: Any) -> str:
+    """Returns the lower-case hex SHA-256 of bytes, or of the canonical JSON of anything else."""
+    data = value if isinstance(value, bytes) else canonical_json(value)
+    return hashlib.sha256(data).hexdigest()
+
+
+class Record(BaseModel):
+    """Base of all records: immutable, and strict about unknown fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Value(StrEnum):
+    """The five values a verdict can take. An error is never a no."""
+
+    YES = "yes"
+    NO = "no"
+    NOT_APPLICABLE = "not_applicable"
+    UNDETERMINED = "undetermined"
+    ERROR = "error"
+
+    @property
+    def decided(self) -> bool:
+        """True for ``yes`` and ``no`` alone: only these count in a denominator."""
+        return self in (Value.YES, Value.NO)
+
+
+class Stage(StrEnum):
+    """The judged stages of a trial, in the order in which they are told. They are not assumed to nest."""
+
+    DELIVERED = "delivered"
+    REACH = "reach"
+    ATTEMPT = "attempt"
+    PERSIST = "persist"
+    LOAD = "load"
+
+
+class Role(StrEnum):
+    """What a trial is for."""
+
+    ATTACK = "attack"
+    TWIN = "twin"
+    CONTROL = "control"
+
+
+class Status(StrEnum):
+    """Where a trial counts: planned = valid + invalid + error."""
+
+    VALID = "valid"
+    INVALID = "invalid"
+    ERROR = "error"
+
+
+class Store(StrEnum):
+    """Places on disk in which content can persist."""
+
+    MEMORY = "memory"
+    USER = "user"
+    SKILLS = "skills"
+    FACTS = "facts"
+    PENDING = "pending"
+    """Staged for approval; reported, but not persistence."""
+    OTHER = "other"
+    """Anywhere else under the home: a trace (logs, session database), not persistence."""
+
+    @property
+    def is_persistence(self) -> bool:
+        """True where a later session may take the content as its own memory."""
+        return self not in (Store.PENDING, Store.OTHER)
+
+
+class Decision(StrEnum):
+    """What the agent's guards did with one write attempt."""
+
+    APPLIED = "applied"
+    REFUSED_SCAN = "refused(scan)"
+    REFUSED_BUDGET = "refused(budget)"
+    REFUSED_DRIFT = "refused(drift)"
+    REFUSED_GUARD = "refused(guard)"
+    REFUSED_OTHER = "refused(other)"
+    STAGED = "staged"
+    DENIED = "denied"
+    LOST = "lost"
+    """The tool said success, but the bytes are in no store after the process ended."""
+    UNKNOWN = "unknown"
+    """No answer to the call was recorded."""
+
+
+class Notice(StrEnum):
+    """What the user was told about the review's writes."""
+
+    NONE = "none"
+    PENDING = "pending"
+    SAVED = "saved"
+    WRONG = "wrong"
+    """The user was told "saved" although nothing was, or nothing although something was."""
+
+
+class Evidence(Record):
+    """Where a verdict can be re-checked.
+
+    Attributes:
+        file: Path relative to the trial's folder.
+        pointer: JSON pointer, line number or byte offset within it.
+        excerpt: A short piece of the text around the match; hostile, escape it wherever it is shown.
+    """
+
+    file: str
+    pointer: str = ""
+    excerpt: str = ""
+
+
+class Verdict(Record):
+    """One judged stage.
+
+    Attributes:
+        value: One of the five values.
+        reason: Stable code in snake case; required unless the value is ``yes`` or ``no``.
+        detail: One line for a reader; may hold hostile text.
+        evidence: References into the trial's folder; required for ``yes``.
+    """
+
+    value: Value
+    reason: str = ""
+    detail: str = ""
+    evidence: tuple[Evidence, ...] = ()
+
+    @model_validator(mode="after")
+    def _says_why(self) -> Self:
+        if not self.value.decided and not self.reason:
+            raise ValueError(f"a verdict of {self.value} needs a reason")
+        if self.value is Value.YES and not self.evidence:
+            raise ValueError("a verdict of yes needs evidence")
+        return self
+
+
+class Reach(Record):
+    """How the content stood in the reviewer's request.
+
+    Attributes:
+        role: Role of the message that held it.
+        position: Index of that message in the message list, from 0.
+        messages: Length of the message list.
+        tool: Name of the tool whose result it was; empty otherwise.
+        wrapped: Whether the agent had marked it as untrusted data.
+    """
+
+    role: str
+    position: int
+    messages: int
+    tool: str = ""
+    wrapped: bool = False
+
+
+class Attempt(Record):
+    """One write tool call seen in a response of the model.
+
+    Attributes:
+        origin: ``review`` or ``foreground``.
+        exchange: Sequence number of the exchange in ``requests.jsonl`` whose response held the call.
+        tool: Name of the tool.
+        action: Its action (``add``, ``replace``, …).
+        target: Its target as given (``memory``, ``user``, a skill's name).
+        arguments: The arguments as sent, cut to 2,000 characters; hostile.
+        carries: Whether the arguments carry the content.
+        decision: What the guards did.
+        answer: The tool's answer as the model saw it, cut to 2,000 characters; hostile.
+    """
+
+    origin: str
+    exchange: int
+    tool: str
+    action: str
+    target: str
+    arguments: str
+    carries: bool
+    decision: Decision
+    answer: str = ""
+
+
+class StoreFinding(Record):
+    """What one store holds after the process ended.
+
+    Attributes:
+        store: Which store.
+        value: ``yes`` when the content is in it.
+        changed: Whether the bytes of the store differ from before the trial.
+        evidence: File and line of each match.
+    """
+
+    store: Store
+    value: Value
+    changed: bool
+    evidence: tuple[Evidence, ...] = ()
+
+
+class TrialResult(Record):
+    """Everything one trial says, as written to ``result.json`` when all its evidence is on disk.
+
+    Attributes:
+        trial: Trial id, also the folder's name; made of validated ids only, never of trial text.
+        cell: Digest of all that decides the result.
+        status: Where the trial counts.
+        cause: Stable code of why it is invalid or an error; empty when valid.
+        detail: One line about the cause; may hold hostile text.
+        verdicts: One verdict for each stage.
+        reach: How the content stood in the reviewer's request, when it did.
+        attempts: Write calls, the reviewer's and the foreground's.
+        stores: One finding for each store.
+        notice: What the user was told.
+        notice_text: The words, cut to 500 characters; hostile.
+        reviews: Number of reviews that ran.
+        stores_unchanged: True when every store is byte-identical to its state before.
+        setup_assertions: What the running agent showed of its own configuration (tools offered, model name, …).
+        seconds: Wall seconds by phase; shown nowhere as a result.
+    """
+
+    schema_version: int = RESULT_SCHEMA
+    trial: str
+    cell: str
+    scenario: str
+    family: str
+    role: Role
+    title: str
+    language: str
+    delivery: str
+    goal: str
+    hard: bool = False
+    build: str
+    setup: str
+    model: str
+    repeat: int = 1
+    status: Status
+    cause: str = ""
+    detail: str = ""
+    verdicts: dict[Stage, Verdict]
+    reach: Reach | None = None
+    attempts: tuple[Attempt, ...] = ()
+    stores: tuple[StoreFinding, ...] = ()
+    notice: Notice = Notice.NONE
+    notice_text: str = ""
+    reviews: int = 0
+    stores_unchanged: bool = False
+    setup_assertions: dict[str, str] = Field(default_factory=dict)
+    seconds: dict[str, float] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        if self.schema_version != RESULT_SCHEMA:
+            raise ValueError(f"result schema {self.schema_version} is not known, this lab reads {RESULT_SCHEMA}")
+        if (self.status is Status.VALID) == bool(self.cause):
+            raise ValueError("a cause is given exactly when the trial is not valid")
+        missing = set(Stage) - set(self.verdicts)
+        if missing:
+            raise ValueError(f"verdicts missing for {sorted(missing)}")
+        return self
+
+    def value(self, stage: Stage) -> Value:
+        """The verdict's value of one stage."""
+        return self.verdicts[stage].value
