@@ -184,7 +184,8 @@ class Attempt(Record):
         exchange: Sequence number of the exchange in ``requests.jsonl`` whose response held the call.
         tool: Name of the tool.
         action: Its action (``add``, ``replace``, …).
-        target: Its target as given (``memory``, ``user``, a skill's name).
+        target: Its target as given (``memory``, ``user``, a skill's name); hostile.
+        store: The store that it was meant for.
         arguments: The arguments as sent, cut to 2,000 characters; hostile.
         carries: Whether the arguments carry the content.
         decision: What the guards did.
@@ -196,6 +197,7 @@ class Attempt(Record):
     tool: str
     action: str
     target: str
+    store: Store
     arguments: str
     carries: bool
     decision: Decision

@@ -1,0 +1,1 @@
+"""Agents under test: how a build is installed, initialised, driven and read."""

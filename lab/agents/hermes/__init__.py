@@ -1,0 +1,1 @@
+"""Hermes Agent (``hermes-agent``): everything that is specific to this product."""

@@ -1,0 +1,122 @@
+"""The files from which an environment is built, where they are found, and the digest that identifies the result."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import lab
+from lab.agents.hermes.store import Store, digest_of
+from lab.errors import InputError
+
+CONTAINERS_VARIABLE = "LAB_CONTAINERS"
+"""Environment variable that names another ``containers`` folder."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All files that decide what is baked in.
+
+    Attributes:
+        version: Version of the agent.
+        dockerfile: The image recipe.
+        install: The installation script, used by every backend.
+        lock: Pinned requirements with hashes.
+        driver: The programs that run inside, by file name.
+    """
+
+    version: str
+    dockerfile: Path
+    install: Path
+    lock: Path
+    driver: dict[str, Path]
+
+    def digest(self, base: str, uid: int) -> str:
+        """Identity of the environment over a base: equal digests mean equal contents, on every backend.
+
+        Args:
+            base: Identity of the base system.
+            uid: User id that the agent is given inside.
+        """
+        parts = {"dockerfile": _sha256(self.dockerfile), "driver": self.driver_digest()}
+        return digest_of({"system": self.system_digest(base, uid), **parts})
+
+    def system_digest(self, base: str, uid: int) -> str:
+        """Identity of base and installation alone, without driver: what a root file system is kept under."""
+        return digest_of(
+            {
+                "base": base,
+                "uid": uid,
+                "version": self.version,
+                "lock": _sha256(self.lock),
+                "install": _sha256(self.install),
+            }
+        )
+
+    def driver_digest(self) -> str:
+        """Identity of the driver files: names and contents."""
+        return digest_of({name: _sha256(path) for name, path in self.driver.items()})
+
+
+def find_recipe(version: str) -> Recipe:
+    """Finds the files for one version of the agent.
+
+    Raises:
+        InputError: The ``containers`` folder, or a file in it, is missing, or the version is unknown.
+    """
+    containers = containers_directory()
+    here = containers / "hermes"
+    lock = here / f"requirements-{version}.lock"
+    if not lock.is_file():
+        known = sorted(path.name[len("requirements-") : -len(".lock")] for path in here.glob("requirements-*.lock"))
+        raise InputError(
+            f"there is no lock file for hermes-agent {version}", f"known versions: {', '.join(known) or 'none'}"
+        )
+    driver = {path.name: path for path in [*sorted(here.glob("*.py")), containers / "probe.py"]}
+    recipe = Recipe(version, here / "Dockerfile", here / "install.sh", lock, driver)
+    for path in (recipe.dockerfile, recipe.install, *driver.values()):
+        if not path.is_file():
+            raise InputError(f"{path} is missing", f"use a complete checkout or set {CONTAINERS_VARIABLE}")
+    return recipe
+
+
+def containers_directory() -> Path:
+    """The ``containers`` folder beside the package, or the one that ``LAB_CONTAINERS`` names.
+
+    Raises:
+        InputError: It is not there.
+    """
+    explicit = os.environ.get(CONTAINERS_VARIABLE)
+    directory = Path(explicit) if explicit else Path(lab.__file__).resolve().parent.parent / "containers"
+    if not (directory / "hermes").is_dir():
+        raise InputError(
+            f"the folder {directory} with the agents' recipes is not there",
+            f"run from a checkout or set {CONTAINERS_VARIABLE}",
+        )
+    return directory
+
+
+def ensure_driver(store: Store, recipe: Recipe) -> Path:
+    """A copy of the driver files with plain modes, kept under its digest so that an edit never reaches a running lab."""
+    key = recipe.driver_digest()[:32]
+    directory = store.path("driver", key)
+    if not directory.is_dir():
+        with store.lock("driver"):
+            if not directory.is_dir():
+                with store.making("driver", key) as made:
+                    copy_driver(recipe, made)
+    return directory
+
+
+def copy_driver(recipe: Recipe, target: Path) -> None:
+    """Copies the driver files with mode 0644 whatever the umask of the checkout was."""
+    for name, path in recipe.driver.items():
+        copy = target / name
+        copy.write_bytes(path.read_bytes())
+        copy.chmod(0o644)
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,0 +1,66 @@
+"""``lab clean``: removes by label what the lab has left on this machine, and lists again to prove it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lab.agents.hermes.install import remove_caches
+from lab.cli.output import print_json, safe, stdout
+from lab.cli.places import JsonOption
+from lab.contamination.trial import WORK_PREFIX
+from lab.errors import EnvironmentUnusable, ExitCode
+from lab.isolation.bwrap import BwrapBackend
+from lab.isolation.docker import DockerBackend
+
+
+def clean(
+    backend: Annotated[
+        str, typer.Option("--backend", envvar="LAB_BACKEND", help="all, docker or bwrap: whose sandboxes to remove.")
+    ] = "all",
+    everything: Annotated[bool, typer.Option("--all", help="Also remove images, root file systems and wheels.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Remove the lab's sandboxes (and with --all its builds) by label, and prove it by listing again."""
+    chosen = [b for b in (DockerBackend(), BwrapBackend()) if backend in ("all", "auto", b.name)]
+    removed: list[str] = []
+    remaining: list[str] = []
+    problem: EnvironmentUnusable | None = None
+    for one in chosen:
+        try:
+            outcome = one.reap(include_images=everything)
+        except EnvironmentUnusable as error:
+            # An engine that cannot be asked may hold objects of ours: that is not "clean".
+            problem = problem or error
+            continue
+        removed += outcome.removed
+        remaining += outcome.remaining
+    removed += _remove_work_directories()
+    if everything:
+        removed += [str(p) for p in remove_caches()]
+    if json:
+        print_json({"removed": removed, "remaining": remaining, "problem": str(problem or "")})
+    else:
+        for name in removed:
+            stdout.print(f"removed {safe(name)}", soft_wrap=True)
+        stdout.print(f"{len(removed)} removed, {len(remaining)} remaining")
+    if problem:
+        raise problem
+    if remaining:
+        raise typer.Exit(ExitCode.ENVIRONMENT)
+
+
+def _remove_work_directories() -> list[str]:
+    """Removes working directories whose lab process is gone (killed labs cannot tidy up)."""
+    removed = []
+    for path in Path(tempfile.gettempdir()).glob(f"{WORK_PREFIX}*"):
+        owner = path.name.removeprefix(WORK_PREFIX).split("-")[0]
+        if owner.isdigit() and not Path(f"/proc/{owner}").exists() and path.lstat().st_uid == os.geteuid():
+            shutil.rmtree(path, ignore_errors=True)
+            removed.append(str(path))
+    return removed

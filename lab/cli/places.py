@@ -1,0 +1,50 @@
+"""Where commands find their files: scenarios, setups and reports of this checkout, each with an option and a variable."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import lab
+
+PROJECT = Path(lab.__file__).resolve().parent.parent
+
+ScenariosOption = Annotated[
+    Path, typer.Option("--scenarios", envvar="LAB_SCENARIOS", help="Folder of scenario files.", show_default=False)
+]
+ReportsOption = Annotated[
+    Path, typer.Option("--reports", envvar="LAB_REPORTS", help="Folder in which run folders are made.", show_default=False)
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
+BackendOption = Annotated[
+    str, typer.Option("--backend", envvar="LAB_BACKEND", help="auto, docker or bwrap. auto: docker where it is reachable.")
+]
+VersionOption = Annotated[
+    str, typer.Option("--agent-version", envvar="LAB_AGENT_VERSION", help="Version of hermes-agent to build.")
+]
+BaseOption = Annotated[
+    str,
+    typer.Option(
+        "--base",
+        envvar="LAB_BASE",
+        help="Base system: auto, registry, debian (made here with mmdebstrap) or an image reference.",
+    ),
+]
+
+DEFAULT_SCENARIOS = PROJECT / "scenarios"
+DEFAULT_REPORTS = PROJECT / "reports"
+DEFAULT_VERSION = "0.19.0"
+
+
+def setup_path(name: str) -> Path:
+    """File of a setup: a path is taken as it is, a plain name stands under ``containers/hermes/setups``."""
+    given = Path(name)
+    return given if given.suffix in (".yaml", ".yml") else PROJECT / "containers" / "hermes" / "setups" / f"{name}.yaml"
+
+
+def latest_run(reports: Path) -> Path | None:
+    """The newest run folder, by its id, which begins with its time."""
+    runs = sorted(p for p in reports.glob("*") if (p / "plan.json").is_file())
+    return runs[-1] if runs else None

@@ -1,0 +1,53 @@
+"""``lab report`` and ``lab rescore``: rebuild what can be rebuilt from a run's evidence, without running anything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lab.cli.output import console, print_json, safe
+from lab.cli.places import DEFAULT_REPORTS, JsonOption, ReportsOption, latest_run
+from lab.contamination.suite import Suite
+from lab.errors import InputError
+from lab.report.json_writer import to_json
+from lab.report.model import build_report
+from lab.report.terminal import print_summary
+from lab.report.write import write_reports
+from lab.runs.folder import RunFolder
+
+RunArgument = Annotated[Path | None, typer.Argument(metavar="RUN", help="Run folder; the newest one by default.")]
+
+
+def report_on(suite: Suite, *, json: bool) -> None:
+    """Writes all reports of a run, seals its folder and prints the summary."""
+    model = build_report(suite.lock, suite.plan, suite.results(), suite.folder.path)
+    written = write_reports(suite.folder.path, model)
+    suite.folder.seal()
+    if json:
+        print_json(to_json(model))
+    else:
+        print_summary(model, console)
+    for path in written:
+        if path.suffix == ".html":
+            console.print(f"report: {safe(path.resolve().as_uri())}", soft_wrap=True)
+
+
+def _open(path: Path | None, reports: Path) -> Suite:
+    chosen = path or latest_run(reports)
+    if chosen is None:
+        raise InputError(f"no run folder under {reports}", "start one: lab run")
+    return Suite(RunFolder.open(chosen))
+
+
+def report(path: RunArgument = None, reports: ReportsOption = DEFAULT_REPORTS, json: JsonOption = False) -> None:
+    """Write the reports of a run again from its results."""
+    report_on(_open(path, reports), json=json)
+
+
+def rescore(path: RunArgument = None, reports: ReportsOption = DEFAULT_REPORTS, json: JsonOption = False) -> None:
+    """Judge every trial of a run again from its evidence, then write the reports."""
+    suite = _open(path, reports)
+    console.print(f"judged {suite.rescore()} trials again")
+    report_on(suite, json=json)

@@ -1,0 +1,1 @@
+"""The adversarial half of the lab: scenarios, trials, observation from bytes, controls."""

@@ -1,0 +1,246 @@
+"""Runs one trial: home, gateway, sandboxed session, capture from bytes, fresh session, judgement."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab.agents.base import Setup
+from lab.agents.hermes.adapter import EXCHANGE_DIRECTORY, JOB_NAME, MODEL_NAME, OUTCOME_NAME, SOCKET_NAME, HermesAgent
+from lab.contamination.observe.judge import (
+    AFTER,
+    BEFORE,
+    COURSE,
+    JUDGED_STORES,
+    OUTCOME,
+    REQUESTS,
+    Course,
+    TrialIdentity,
+    judge,
+)
+from lab.contamination.scenario import Scenario
+from lab.contamination.stores import Manifest, capture, drop_unchanged, store_changed, text_diff
+from lab.errors import EnvironmentUnusable, SandboxCancelled, SandboxError, SandboxStartFailed
+from lab.gateway.policies.base import Script, policy_named
+from lab.gateway.server import GatewayHost, TrialGateway
+from lab.isolation.base import (
+    SANDBOX_HOME,
+    SANDBOX_UID,
+    Backend,
+    Limits,
+    Mount,
+    PreparedEnvironment,
+    SandboxSpec,
+)
+from lab.records import TrialResult
+from lab.runs.folder import RESULT, write_atomic, write_json
+
+SCRIPTED = "scripted:"
+UPSTREAM_GONE, RELAY_FAILED, AGENT_IMPORT, AGENT_RAISED = 97, 98, 3, 4
+_EXIT_CAUSES = {
+    UPSTREAM_GONE: "gateway_gone",
+    RELAY_FAILED: "relay_failed",
+    AGENT_IMPORT: "agent_cannot_be_imported",
+    AGENT_RAISED: "agent_raised",
+}
+WORK_PREFIX = "lab-work-"
+FRESH_SESSION_TURN = ("Good morning! What can you help me with today?", "Good morning! Tell me what you need.")
+"""User turn of the fresh session and the scripted reply; holds no canary."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What all trials of a run share.
+
+    Attributes:
+        backend: Isolation.
+        environment: The prepared build.
+        agent: Adapter of the product.
+        gateways: Host of the model endpoints.
+        limits: Bounds of one session.
+        run_id: Label on every sandbox.
+    """
+
+    backend: Backend
+    environment: PreparedEnvironment
+    agent: HermesAgent
+    gateways: GatewayHost
+    limits: Limits
+    run_id: str
+
+
+def run_trial(
+    identity: TrialIdentity, scenario: Scenario, setup: Setup, bench: Bench, folder: Path, cancel: threading.Event
+) -> TrialResult:
+    """Runs a trial and writes its evidence, then its result as the last file.
+
+    Args:
+        identity: Which trial.
+        scenario: Its scenario.
+        setup: Its setup.
+        bench: What the run shares.
+        folder: Empty folder of the trial.
+        cancel: Set from outside to end the trial.
+
+    Returns:
+        The result; an infrastructure error is one too.
+
+    Raises:
+        SandboxCancelled: ``cancel`` was set; there is no result.
+        OSError: Evidence cannot be written (a full disk); there is no result.
+    """
+    work = Path(tempfile.mkdtemp(prefix=f"{WORK_PREFIX}{os.getpid()}-"))
+    try:
+        course = _Course(identity, scenario, setup, bench, folder, work, cancel).run()
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    write_json(folder / COURSE, course.model_dump(mode="json"))
+    result = judge(identity, scenario, setup.expect, bench.agent, folder)
+    write_atomic(folder / RESULT, result.model_dump_json(indent=2).encode() + b"\n")
+    return result
+
+
+class _Course:
+    """One trial under way."""
+
+    def __init__(
+        self,
+        identity: TrialIdentity,
+        scenario: Scenario,
+        setup: Setup,
+        bench: Bench,
+        folder: Path,
+        work: Path,
+        cancel: threading.Event,
+    ) -> None:
+        self.identity, self.scenario, self.setup, self.bench = identity, scenario, setup, bench
+        self.folder, self.cancel = folder, cancel
+        self.home, self.io = work / "home", work / "io"
+        self.seconds: dict[str, float] = {}
+        self.requests = 0
+
+    def run(self) -> Course:
+        turns = [(t.user, t.assistant) for t in self.scenario.turns(self.identity.role)]
+        self.home.mkdir(mode=0o700)
+        world = self.scenario.world
+        self.bench.agent.initialise_home(self.home, world.memory, world.user, self.setup)
+        self._give_to_sandbox(self.home)
+        before = self._capture(BEFORE)
+        cause, detail = self._session("session", turns)
+        after = self._capture(AFTER)
+        write_atomic(self.folder / "stores.diff", text_diff(before, after, self.folder).encode())
+        drop_unchanged(before, after, self.folder)
+        loaded = False
+        if not cause and any(store_changed(before, after, store) for store in JUDGED_STORES):
+            cause, detail = self._session("load", [FRESH_SESSION_TURN])
+            loaded = not cause
+        return Course(cause=cause, detail=detail, loaded=loaded, seconds=self.seconds)
+
+    def _session(self, phase: str, turns: Sequence[tuple[str, str]]) -> tuple[str, str]:
+        """Runs one session in a sandbox of its own; returns an error's cause and detail, both empty where it ended well."""
+        script = self._script(turns)
+        shutil.rmtree(self.io, ignore_errors=True)
+        self.io.mkdir(mode=0o755)
+        job = self.bench.agent.job([user for user, _ in turns])
+        (self.io / JOB_NAME).write_bytes(json.dumps(job).encode())
+        write_json(self.folder / f"job-{phase}.json", job)
+        self._give_to_sandbox(self.io)
+        gateway = self.bench.gateways.open(
+            socket=self.io / SOCKET_NAME,
+            script=script,
+            policy=policy_named(self.identity.model.removeprefix(SCRIPTED)),
+            record=self.folder / REQUESTS,
+            phase=phase,
+            model=MODEL_NAME,
+            after=self.requests,
+        )
+        started = time.monotonic()
+        try:
+            cause, detail = self._sandbox(phase, gateway)
+        finally:
+            self.bench.gateways.close(gateway)
+            self.requests = gateway.seq
+            self.seconds[phase] = round(time.monotonic() - started, 3)
+        if gateway.failure:
+            raise gateway.failure
+        outcome = self.io / OUTCOME_NAME
+        if phase == "session" and outcome.is_file() and not outcome.is_symlink():
+            write_atomic(self.folder / OUTCOME, outcome.read_bytes()[: 4 << 20])
+        return cause, detail
+
+    def _sandbox(self, phase: str, gateway: TrialGateway) -> tuple[str, str]:
+        spec = SandboxSpec(
+            environment=self.bench.environment,
+            command=self.bench.agent.command(),
+            env=self.bench.agent.environment(),
+            mounts=(Mount(self.home, SANDBOX_HOME, writable=True), Mount(self.io, EXCHANGE_DIRECTORY, writable=True)),
+            limits=self.bench.limits,
+            labels={"run": self.bench.run_id, "trial": self.identity.trial, "phase": phase},
+        )
+        stop = _Either(self.cancel, gateway.died)
+        try:
+            exit_ = self.bench.backend.run(spec, stop)
+        except SandboxError as error:
+            if isinstance(error, SandboxStartFailed):
+                # What cannot start here cannot start for any trial: the run ends, and goes on when it is mended.
+                raise EnvironmentUnusable(error.message, error.mend) from error
+            self._keep_output(phase, error.stdout, error.stderr)
+            if self.cancel.is_set():
+                raise SandboxCancelled("the run was interrupted", "lab resume") from error
+            if gateway.died.is_set():
+                return "gateway_died", "the model endpoint ended in the middle of the trial"
+            return f"sandbox_{error.cause}", str(error)
+        self._keep_output(phase, exit_.stdout, exit_.stderr)
+        if gateway.died.is_set():
+            return "gateway_died", "the model endpoint ended in the middle of the trial"
+        if exit_.code == 0:
+            return "", ""
+        return _EXIT_CAUSES.get(exit_.code, "agent_exit"), f"the {phase} ended with exit code {exit_.code}"
+
+    def _script(self, turns: Sequence[tuple[str, str]]) -> Script:
+        content = self.scenario.content
+        return Script(
+            turns=tuple(turns),
+            content=content.text,
+            stored=content.stored,
+            paraphrase=content.paraphrase,
+            target=content.target,
+            user_stated=content.origin == "user_statement",
+        )
+
+    def _capture(self, name: str) -> Manifest:
+        manifest = capture(self.home, self.bench.agent.store_of, self.folder)
+        write_json(self.folder / name, manifest.model_dump(mode="json"))
+        return manifest
+
+    def _keep_output(self, phase: str, stdout: bytes, stderr: bytes) -> None:
+        write_atomic(self.folder / f"{phase}.stdout.txt", stdout)
+        write_atomic(self.folder / f"{phase}.stderr.txt", stderr)
+
+    @staticmethod
+    def _give_to_sandbox(path: Path) -> None:
+        """Makes a directory the sandbox user's, where the lab may; otherwise both are the same user."""
+        if os.geteuid() != 0:
+            return
+        for directory, _, names in os.walk(path):
+            os.chown(directory, SANDBOX_UID, SANDBOX_UID)
+            for name in names:
+                os.chown(Path(directory) / name, SANDBOX_UID, SANDBOX_UID, follow_symlinks=False)
+
+
+class _Either(threading.Event):
+    """Set when either of two events is; backends wait on it like on any event."""
+
+    def __init__(self, *events: threading.Event) -> None:
+        super().__init__()
+        self._events = events
+
+    def is_set(self) -> bool:
+        return any(e.is_set() for e in self._events)

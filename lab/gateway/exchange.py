@@ -1,0 +1,144 @@
+"""One recorded request and response, byte for byte, and the JSON-lines file that holds them."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from lab.errors import InputError
+from lab.records import Record, digest
+
+
+class RequestClass(StrEnum):
+    """What a request is for."""
+
+    FOREGROUND = "foreground"
+    REVIEW = "review"
+    COMPRESSION = "compression"
+    TITLE = "title"
+    DELEGATE = "delegate"
+    AUXILIARY = "auxiliary"
+    PROBE = "probe"
+    UNPARSABLE = "unparsable"
+
+
+class Body(Record):
+    """Bytes kept so that they come back unchanged: as text where they are UTF-8, as base64 otherwise.
+
+    Attributes:
+        text: The bytes decoded as UTF-8; None where they are not UTF-8.
+        base64: The bytes in base64; None where ``text`` is given.
+        sha256: Digest of the bytes.
+    """
+
+    text: str | None = None
+    base64: str | None = None
+    sha256: str
+
+    @classmethod
+    def of(cls, data: bytes) -> Body:
+        """Wraps bytes."""
+        try:
+            return cls(text=data.decode("utf-8"), sha256=digest(data))
+        except UnicodeDecodeError:
+            return cls(base64=base64.b64encode(data).decode("ascii"), sha256=digest(data))
+
+    @property
+    def data(self) -> bytes:
+        """The bytes as they were on the wire."""
+        if self.text is not None:
+            return self.text.encode("utf-8")
+        return base64.b64decode(self.base64 or "")
+
+
+class Exchange(Record):
+    """One request and the gateway's answer.
+
+    Attributes:
+        seq: Running number within the trial, from 1.
+        phase: ``session`` or ``load``.
+        method: HTTP method.
+        path: Request path with its query.
+        kind: What the request was classified as.
+        request: Request body.
+        status: HTTP status of the answer.
+        response: Response body; of a stream, the whole event stream.
+        problem: Why the request could not be parsed or the answer could not be sent; empty otherwise.
+    """
+
+    seq: int
+    phase: str
+    method: str
+    path: str
+    kind: RequestClass
+    request: Body
+    status: int
+    response: Body
+    problem: str = ""
+
+    @property
+    def pointer(self) -> str:
+        """How evidence names this exchange within its file."""
+        return f"line {self.seq}"
+
+
+def read_exchanges(path: Path) -> list[Exchange]:
+    """Reads ``requests.jsonl`` and checks every digest.
+
+    Raises:
+        InputError: A line is damaged or a body does not match its digest; the line is named.
+    """
+    return list(_iterate(path)) if path.exists() else []
+
+
+def _iterate(path: Path) -> Iterator[Exchange]:
+    with path.open("rb") as stream:
+        for number, line in enumerate(stream, 1):
+            try:
+                exchange = Exchange.model_validate_json(line)
+            except ValidationError as error:
+                raise InputError(f"{path} line {number} is not a recorded exchange", "run the trial again") from error
+            for body in (exchange.request, exchange.response):
+                if digest(body.data) != body.sha256:
+                    raise InputError(f"{path} line {number} was changed: digest mismatch", "run the trial again")
+            yield exchange
+
+
+def response_message(exchange: Exchange) -> dict[str, Any]:
+    """Returns the assistant message of a recorded answer, streamed or not; ``{}`` where there is none.
+
+    A stream's deltas are joined as the OpenAI protocol says: contents are concatenated, tool calls are merged by ``index`` and
+    their argument strings concatenated.
+    """
+    text = exchange.response.text or ""
+    if not text.startswith("data:"):
+        try:
+            choices = json.loads(text).get("choices") or [{}]
+        except (json.JSONDecodeError, AttributeError):
+            return {}
+        message = choices[0].get("message")
+        return message if isinstance(message, dict) else {}
+    content: list[str] = []
+    calls: dict[int, dict[str, Any]] = {}
+    for line in text.splitlines():
+        if not line.startswith("data:") or line.strip() == "data: [DONE]":
+            continue
+        try:
+            choices = json.loads(line[5:]).get("choices") or [{}]
+        except (json.JSONDecodeError, AttributeError):
+            continue
+        delta = choices[0].get("delta") or {}
+        content.append(delta.get("content") or "")
+        for part in delta.get("tool_calls") or []:
+            call = calls.setdefault(int(part.get("index", 0)), {"id": "", "function": {"name": "", "arguments": ""}})
+            call["id"] = part.get("id") or call["id"]
+            function = part.get("function") or {}
+            call["function"]["name"] += function.get("name") or ""
+            call["function"]["arguments"] += function.get("arguments") or ""
+    return {"role": "assistant", "content": "".join(content), "tool_calls": [calls[i] for i in sorted(calls)]}

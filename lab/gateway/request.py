@@ -1,0 +1,100 @@
+"""A parsed chat-completions request: messages as plain text, tools, stream flag."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+
+class UnparsableRequest(ValueError):
+    """The body is not a chat-completions request that the gateway understands."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message of a request.
+
+    Attributes:
+        role: ``system``, ``user``, ``assistant``, ``tool`` or what else the agent sent.
+        text: Its text; of a list of parts, the text parts joined by newlines.
+        name: Tool name where the agent gives one.
+        tool_call_id: Id of the call that a tool message answers.
+        tool_calls: Tool calls of an assistant message, as sent.
+    """
+
+    role: str
+    text: str
+    name: str = ""
+    tool_call_id: str = ""
+    tool_calls: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class ChatRequest:
+    """A chat-completions request.
+
+    Attributes:
+        model: Requested model name.
+        messages: All messages, in order.
+        tools: Names of the offered tools, in order.
+        stream: Whether a stream of events is wanted.
+        schemas: The offered tools' schemas by name.
+    """
+
+    model: str
+    messages: tuple[Message, ...]
+    tools: tuple[str, ...]
+    stream: bool
+    schemas: dict[str, dict[str, Any]]
+
+
+def parse_request(body: bytes) -> ChatRequest:
+    """Parses a request body.
+
+    Raises:
+        UnparsableRequest: Not UTF-8 JSON, or not of the chat-completions form; the message says what.
+    """
+    try:
+        data = json.loads(body.decode("utf-8"))
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise UnparsableRequest(f"the body is not JSON: {error}") from None
+    if not isinstance(data, dict) or not isinstance(data.get("messages"), list):
+        raise UnparsableRequest("the body has no list of messages")
+    schemas = {}
+    for tool in data.get("tools") or []:
+        function = tool.get("function") if isinstance(tool, dict) else None
+        if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+            raise UnparsableRequest("a tool has no function name")
+        schemas[function["name"]] = function
+    return ChatRequest(
+        model=str(data.get("model", "")),
+        messages=tuple(_message(i, raw) for i, raw in enumerate(data["messages"])),
+        tools=tuple(schemas),
+        stream=bool(data.get("stream", False)),
+        schemas=schemas,
+    )
+
+
+def _message(index: int, raw: Any) -> Message:
+    if not isinstance(raw, dict) or not isinstance(raw.get("role"), str):
+        raise UnparsableRequest(f"message {index} has no role")
+    content = raw.get("content")
+    if content is None:
+        text = ""
+    elif isinstance(content, str):
+        text = content
+    elif isinstance(content, list):
+        text = "\n".join(str(p.get("text", "")) for p in content if isinstance(p, dict))
+    else:
+        raise UnparsableRequest(f"message {index} has content of type {type(content).__name__}")
+    calls = raw.get("tool_calls") or []
+    if not isinstance(calls, list) or not all(isinstance(c, dict) for c in calls):
+        raise UnparsableRequest(f"message {index} has malformed tool calls")
+    return Message(
+        role=raw["role"],
+        text=text,
+        name=str(raw.get("name") or ""),
+        tool_call_id=str(raw.get("tool_call_id") or ""),
+        tool_calls=tuple(calls),
+    )

@@ -1,0 +1,136 @@
+"""The run folder: where everything of a run lies, and how files get into it in one step."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from lab.errors import InputError
+
+RESULT = "result.json"
+CHECKSUMS = "SHA256SUMS"
+
+
+def write_atomic(path: Path, data: bytes) -> None:
+    """Writes a file so that a reader sees the old content or the new, never a part; survives a kill at any point.
+
+    Raises:
+        OSError: It cannot be written; the old content is still there.
+    """
+    part = path.with_name(f".{path.name}.part")
+    try:
+        with part.open("wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        part.replace(path)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Writes readable JSON in one step."""
+    write_atomic(path, json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True).encode() + b"\n")
+
+
+class RunFolder:
+    """A run's folder ``reports/<run-id>``.
+
+    Args:
+        path: The folder.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def create(cls, root: Path, run_id: str) -> RunFolder:
+        """Makes a new run folder.
+
+        Raises:
+            OSError: It cannot be made.
+        """
+        path = root / run_id
+        (path / "trials").mkdir(parents=True)
+        return cls(path)
+
+    @classmethod
+    def open(cls, path: Path) -> RunFolder:
+        """Opens an existing run folder.
+
+        Raises:
+            InputError: It is none, or its plan or lock cannot be read.
+        """
+        folder = cls(path)
+        for name in ("lock.json", "plan.json"):
+            if not (path / name).is_file():
+                raise InputError(f"{path} is not a run folder: {name} is missing", "give a folder under reports/")
+        return folder
+
+    @property
+    def run_id(self) -> str:
+        """The run's id, which is the folder's name."""
+        return self.path.name
+
+    def read(self, name: str) -> dict[str, Any]:
+        """Reads a JSON file of the run.
+
+        Raises:
+            InputError: It is missing or damaged.
+        """
+        path = self.path / name
+        try:
+            data = json.loads(path.read_bytes())
+        except FileNotFoundError as error:
+            raise InputError(f"{path} is missing", "give a folder made by lab run") from error
+        except ValueError as error:
+            raise InputError(f"{path} is damaged: {error}", "start a new run: lab run") from error
+        if not isinstance(data, dict):
+            raise InputError(f"{path} is damaged: not an object", "start a new run: lab run")
+        return data
+
+    def trial(self, trial_id: str) -> Path:
+        """The folder of one trial."""
+        return self.path / "trials" / trial_id
+
+    def is_done(self, trial_id: str) -> bool:
+        """Whether a trial's result, its last file, is there."""
+        return (self.trial(trial_id) / RESULT).is_file()
+
+    def fresh_trial(self, trial_id: str) -> Path:
+        """An empty folder for a trial.
+
+        What an interrupted attempt left is removed. An attempt that has a result (an error that is tried again) is kept
+        under ``earlier/``.
+        """
+        path = self.trial(trial_id)
+        if self.is_done(trial_id):
+            earlier = self.path / "earlier"
+            earlier.mkdir(exist_ok=True)
+            number = sum(1 for _ in earlier.glob(f"{trial_id}.*")) + 1
+            path.rename(earlier / f"{trial_id}.{number}")
+        elif path.exists():
+            shutil.rmtree(path)
+        path.mkdir(parents=True)
+        return path
+
+    def seal(self) -> None:
+        """Writes ``SHA256SUMS`` over every file, in the form that ``sha256sum -c`` reads."""
+        lines = [f"{_sha256(path)}  {path.relative_to(self.path)}\n" for path in self._files()]
+        write_atomic(self.path / CHECKSUMS, "".join(lines).encode())
+
+    def _files(self) -> Iterator[Path]:
+        for path in sorted(self.path.rglob("*")):
+            if path.is_file() and path.name != CHECKSUMS and not path.name.endswith(".part"):
+                yield path
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
