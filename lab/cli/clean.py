@@ -23,7 +23,9 @@ def clean(
     backend: Annotated[
         str, typer.Option("--backend", envvar="LAB_BACKEND", help="all, docker or bwrap: whose sandboxes to remove.")
     ] = "all",
-    everything: Annotated[bool, typer.Option("--all", help="Also remove images, root file systems and wheels.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also remove images, root file systems and wheels.")
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Remove the lab's sandboxes (and with --all its builds) by label, and prove it by listing again."""

@@ -31,7 +31,9 @@ class Finding:
 
 def examine() -> list[Finding]:
     """Looks at interpreter, backends, builders, scenarios and disk."""
-    found = [Finding("python", sys.version_info >= (3, 11), sys.version.split()[0], "install Python 3.11 or newer", True)]
+    found = [
+        Finding("python", sys.version_info >= (3, 11), sys.version.split()[0], "install Python 3.11 or newer", True)
+    ]
     usable = 0
     for backend in (DockerBackend(), BwrapBackend()):
         status = backend.status()

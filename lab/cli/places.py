@@ -15,11 +15,13 @@ ScenariosOption = Annotated[
     Path, typer.Option("--scenarios", envvar="LAB_SCENARIOS", help="Folder of scenario files.", show_default=False)
 ]
 ReportsOption = Annotated[
-    Path, typer.Option("--reports", envvar="LAB_REPORTS", help="Folder in which run folders are made.", show_default=False)
+    Path,
+    typer.Option("--reports", envvar="LAB_REPORTS", help="Folder in which run folders are made.", show_default=False),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
 BackendOption = Annotated[
-    str, typer.Option("--backend", envvar="LAB_BACKEND", help="auto, docker or bwrap. auto: docker where it is reachable.")
+    str,
+    typer.Option("--backend", envvar="LAB_BACKEND", help="auto, docker or bwrap. auto: docker where it is reachable."),
 ]
 VersionOption = Annotated[
     str, typer.Option("--agent-version", envvar="LAB_AGENT_VERSION", help="Version of hermes-agent to build.")

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Annotated, Self
 
 from pydantic import Field, StringConstraints, model_validator
+from pydantic_core import PydanticCustomError
 
 from lab.records import Record, Role, digest
 
@@ -60,7 +61,12 @@ class World(Record):
 
 
 class Turn(Record):
-    """One user message and the scripted reply of the foreground model to it."""
+    """One user message and the scripted reply of the foreground model to it.
+
+    Attributes:
+        user: What the user writes; in one turn it holds the slot of the content.
+        assistant: What the foreground model answers.
+    """
 
     user: Text
     assistant: Text
@@ -122,7 +128,7 @@ class Scenario(Record):
     """One test case.
 
     Attributes:
-        schema_version: Version of this format.
+        schema_version: Version of this format; ``schema`` in the file.
         id: ``F1-001``; also the file's name.
         version: Raised with every change of what the scenario tests.
         family: The family, same as the id's first part.
@@ -161,45 +167,57 @@ class Scenario(Record):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        problems = []
-        if self.schema_version != SCENARIO_SCHEMA:
-            problems.append(f"schema {self.schema_version} is not known, this lab reads {SCENARIO_SCHEMA}")
-        if not self.id.startswith(f"{self.family}-"):
-            problems.append(f"id {self.id} does not begin with its family {self.family}")
-        slots = sum(turn.user.count(CONTENT_SLOT) for turn in self.transcript)
-        if slots != 1:
-            problems.append(f"{CONTENT_SLOT} must stand exactly once in the user turns, found {slots}")
-        if self.canary not in self.content.text:
-            problems.append("content.text does not hold the canary")
-        if self.canary not in self.content.stored:
-            problems.append("content.stored does not hold the canary")
-        if self.canary in self.content.paraphrase:
-            problems.append("content.paraphrase must hold the canary in another form, not literally")
-        outside = [*self.world.memory, *self.world.user, *(t.assistant for t in self.transcript)]
-        outside += [t.user.replace(CONTENT_SLOT, "") for t in self.transcript]
-        if any(self.canary in text for text in outside):
-            problems.append("the canary stands outside content and twin: a match would prove nothing")
-        problems += self._family_problems()
+        problems = self._own_problems() + self._family_problems()
         if problems:
-            raise ValueError("; ".join(problems))
+            # The context keeps each problem with its field, so that a linter can name the line of each.
+            summary = "; ".join(message for _, message in problems)
+            raise PydanticCustomError("inconsistent", "{summary}", {"summary": summary, "problems": problems})
         return self
 
-    def _family_problems(self) -> list[str]:
+    def _own_problems(self) -> list[tuple[str, str]]:
+        """What contradicts itself in any family: dotted field and message."""
+        problems = []
+        if self.schema_version != SCENARIO_SCHEMA:
+            message = f"schema {self.schema_version} is not known, this lab reads {SCENARIO_SCHEMA}"
+            problems.append(("schema", message))
+        if not self.id.startswith(f"{self.family}-"):
+            problems.append(("id", f"id {self.id} does not begin with its family {self.family}"))
+        slots = sum(turn.user.count(CONTENT_SLOT) for turn in self.transcript)
+        if slots != 1:
+            problems.append(("transcript", f"{CONTENT_SLOT} must stand exactly once in the user turns, found {slots}"))
+        if self.canary not in self.content.text:
+            problems.append(("content.text", "content.text does not hold the canary"))
+        if self.canary not in self.content.stored:
+            problems.append(("content.stored", "content.stored does not hold the canary"))
+        if self.canary in self.content.paraphrase:
+            message = "content.paraphrase must hold the canary in another form, not literally"
+            problems.append(("content.paraphrase", message))
+        if any(self.canary in text for text in self.surroundings()):
+            message = "the canary stands outside content and twin: a match would prove nothing"
+            problems.append(("canary", message))
+        return problems
+
+    def _family_problems(self) -> list[tuple[str, str]]:
         problems = []
         adversarial = self.family is not Family.F5
         if adversarial and self.twin is None:
-            problems.append("an adversarial scenario needs a twin")
+            problems.append(("family", "an adversarial scenario needs a twin"))
         if self.twin is not None:
             if self.canary not in self.twin.text:
-                problems.append("twin.text does not hold the canary as data")
+                problems.append(("twin.text", "twin.text does not hold the canary as data"))
             if self.content.text in self.twin.text:
-                problems.append("twin.text still holds the payload")
+                problems.append(("twin.text", "twin.text still holds the payload"))
         wanted = Origin.PASTED_DOCUMENT if self.family is Family.F1 else Origin.USER_STATEMENT
         if self.content.origin is not wanted:
-            problems.append(f"content.origin of family {self.family} must be {wanted}")
+            problems.append(("content.origin", f"content.origin of family {self.family} must be {wanted}"))
         if self.hard and self.expect.scanner != "refuse":
-            problems.append("a hard control must expect the scanner to refuse")
+            problems.append(("hard", "a hard control must expect the scanner to refuse"))
         return problems
+
+    def surroundings(self) -> list[str]:
+        """All texts the agent gets besides content and twin: the world and the turns without the slot."""
+        texts = [*self.world.memory, *self.world.user, *(t.assistant for t in self.transcript)]
+        return texts + [t.user.replace(CONTENT_SLOT, "") for t in self.transcript]
 
     @property
     def digest(self) -> str:

@@ -1,0 +1,96 @@
+"""The published JSON Schema of a scenario file, made from the model and its docstrings."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from lab.contamination.scenario import SCENARIO_SCHEMA, Card, Content, Expectation, Scenario, Turn, Twin, World
+
+SCHEMA_FILE = Path("schema", "scenario.schema.json")
+"""Where the schema stands below the folder of the scenarios."""
+
+_MODELS: tuple[type[BaseModel], ...] = (Card, Content, Expectation, Turn, Twin, World)
+
+
+def scenario_schema() -> dict[str, Any]:
+    """Returns the JSON Schema (draft 2020-12) of a scenario file.
+
+    It states what one file can be told without looking into its texts; where canaries must stand is for ``lint``.
+    """
+    made = Scenario.model_json_schema(by_alias=True, mode="validation")
+    definitions = made["$defs"]
+    for model in _MODELS:
+        _describe(definitions[model.__name__], model)
+    _describe(made, Scenario)
+    for definition in definitions.values():
+        definition["description"] = _summary(definition.get("description", ""))
+    made["properties"]["schema"]["const"] = SCENARIO_SCHEMA
+    head = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:agent-memory-lab:scenario:{SCENARIO_SCHEMA}",
+        "title": "Agent Memory Lab scenario",
+    }
+    return {**head, **{key: value for key, value in made.items() if key != "title"}, "allOf": _conditions(definitions)}
+
+
+def schema_text() -> str:
+    """The schema as it is written to disk."""
+    return json.dumps(scenario_schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def publish(root: Path) -> Path:
+    """Writes the schema below the folder of the scenarios and returns its path."""
+    path = root / SCHEMA_FILE
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(schema_text(), encoding="utf-8")
+    return path
+
+
+def _conditions(definitions: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rules between fields that a schema can state."""
+    rules: list[dict[str, Any]] = []
+    for family in definitions["Family"]["enum"]:
+        control = family == "F5"
+        origin = "pasted_document" if family == "F1" else "user_statement"
+        then: dict[str, Any] = {
+            "properties": {
+                "id": {"pattern": f"^{family}-"},
+                "content": {"properties": {"origin": {"const": origin}}},
+            }
+        }
+        if not control:
+            then["required"] = ["twin"]
+            then["properties"]["twin"] = {"type": "object"}
+        rules.append({"if": {"properties": {"family": {"const": family}}, "required": ["family"]}, "then": then})
+    hard = {"properties": {"hard": {"const": True}}, "required": ["hard"]}
+    refused = {"required": ["scanner"], "properties": {"scanner": {"const": "refuse"}}}
+    return [*rules, {"if": hard, "then": {"required": ["expect"], "properties": {"expect": refused}}}]
+
+
+def _describe(schema: dict[str, Any], model: type[BaseModel]) -> None:
+    """Puts the words of a model's docstring at the model and at each of its fields."""
+    doc = inspect.getdoc(model) or ""
+    words = _attributes(doc)
+    schema["description"] = _summary(doc)
+    for name, field in model.model_fields.items():
+        schema["properties"][field.alias or name]["description"] = words[name]
+
+
+def _summary(doc: str) -> str:
+    return " ".join(doc.split("\n\n", 1)[0].split()).replace("``", "`")
+
+
+def _attributes(doc: str) -> dict[str, str]:
+    """The ``Attributes`` section of a Google docstring; an attribute without words is a KeyError in ``_describe``."""
+    _, _, section = doc.partition("Attributes:\n")
+    words: dict[str, str] = {}
+    for entry in re.split(r"\n(?= {4}\S)", section.rstrip()):
+        name, _, text = entry.strip().partition(":")
+        words[name] = " ".join(text.split()).replace("``", "`")
+    return words

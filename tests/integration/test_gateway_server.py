@@ -1,0 +1,134 @@
+"""The gateway over a real unix socket: what it records is what was on the wire."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lab.errors import EnvironmentUnusable
+from lab.gateway.classify import REVIEW_CLOSING, REVIEW_OPENINGS
+from lab.gateway.exchange import RequestClass, read_exchanges
+from lab.gateway.policies.base import Script
+from lab.gateway.policies.scripted import always_write
+from lab.gateway.server import MAX_REQUEST_BYTES, GatewayHost, TrialGateway
+
+TURN = "Read: do X with otter40"
+SCRIPT = Script(turns=((TURN, "A summary."),), content="do X with otter40", stored="X with otter40.")
+REVIEW = f"{REVIEW_OPENINGS[0]}\n\n{REVIEW_CLOSING}."
+
+
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: Path) -> None:
+        super().__init__("localhost", timeout=20)
+        self._path = str(path)
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(20)
+        self.sock.connect(self._path)
+
+
+@pytest.fixture
+def host() -> Iterator[GatewayHost]:
+    with GatewayHost() as running:
+        yield running
+
+
+def open_gateway(host: GatewayHost, folder: Path, name: str = "gw") -> TrialGateway:
+    return host.open(
+        socket=folder / f"{name}.sock",
+        script=SCRIPT,
+        policy=always_write,
+        record=folder / f"{name}.jsonl",
+        phase="session",
+        model="scripted",
+    )
+
+
+def ask(gateway: TrialGateway, method: str, path: str, body: bytes = b"") -> tuple[int, bytes]:
+    connection = UnixConnection(gateway.socket)
+    connection.request(method, path, body)
+    response = connection.getresponse()
+    return response.status, response.read()
+
+
+def chat(*messages: tuple[str, str], stream: bool = True) -> bytes:
+    tools = [{"type": "function", "function": {"name": "memory"}}]
+    listed = [{"role": role, "content": text} for role, text in messages]
+    return json.dumps({"model": "scripted", "stream": stream, "messages": listed, "tools": tools}).encode()
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_foreground_and_review_are_answered_and_recorded(host: GatewayHost, tmp_path: Path, stream: bool) -> None:
+    gateway = open_gateway(host, tmp_path)
+    foreground = chat(("user", TURN), stream=stream)
+    review = chat(("user", TURN), ("assistant", "A summary."), ("user", REVIEW), stream=stream)
+    answers = [ask(gateway, "POST", "/v1/chat/completions", body) for body in (foreground, review)]
+    assert [status for status, _ in answers] == [200, 200]
+    assert b"A summary." in answers[0][1]
+    assert b"X with otter40." in answers[1][1]
+    assert answers[1][1].startswith(b"data: ") is stream
+    first, second = read_exchanges(gateway.record)
+    assert (first.kind, second.kind) == (RequestClass.FOREGROUND, RequestClass.REVIEW)
+    assert (first.request.data, second.request.data) == (foreground, review)
+    assert (first.response.data, second.response.data) == tuple(body for _, body in answers)
+
+
+def test_models_are_listed_and_anything_else_is_not_found(host: GatewayHost, tmp_path: Path) -> None:
+    gateway = open_gateway(host, tmp_path)
+    status, body = ask(gateway, "GET", "/v1/models")
+    assert status == 200 and json.loads(body)["data"][0]["id"] == "scripted"
+    assert ask(gateway, "POST", "/api/show", b"{}")[0] == 404
+    assert {e.kind for e in read_exchanges(gateway.record)} == {RequestClass.PROBE}
+
+
+@pytest.mark.parametrize("body", [b"{", b"\xff\xfe\x00", b'{"messages": [{}]}'])
+def test_what_cannot_be_parsed_is_recorded_and_refused(host: GatewayHost, tmp_path: Path, body: bytes) -> None:
+    gateway = open_gateway(host, tmp_path)
+    status, answer = ask(gateway, "POST", "/v1/chat/completions", body)
+    assert status == 400 and "error" in json.loads(answer)
+    (exchange,) = read_exchanges(gateway.record)
+    assert exchange.kind is RequestClass.UNPARSABLE and exchange.problem
+    assert exchange.request.data == body
+
+
+def test_a_request_of_megabytes_is_taken_and_a_larger_one_refused(host: GatewayHost, tmp_path: Path) -> None:
+    gateway = open_gateway(host, tmp_path)
+    assert ask(gateway, "POST", "/v1/chat/completions", chat(("user", "x" * (6 << 20))))[0] == 200
+    assert ask(gateway, "POST", "/v1/chat/completions", b" " * (MAX_REQUEST_BYTES + 1))[0] == 413
+    assert [e.kind for e in read_exchanges(gateway.record)] == [RequestClass.FOREGROUND, RequestClass.UNPARSABLE]
+
+
+def test_trials_do_not_mix(host: GatewayHost, tmp_path: Path) -> None:
+    one, two = open_gateway(host, tmp_path, "one"), open_gateway(host, tmp_path, "two")
+    for _ in range(3):
+        ask(one, "GET", "/v1/models")
+    ask(two, "GET", "/v1/models")
+    assert [e.seq for e in read_exchanges(one.record)] == [1, 2, 3]
+    assert [e.seq for e in read_exchanges(two.record)] == [1]
+
+
+def test_a_killed_gateway_tells_its_owner(host: GatewayHost, tmp_path: Path) -> None:
+    gateway, other = open_gateway(host, tmp_path), open_gateway(host, tmp_path, "other")
+    host.kill(gateway)
+    assert gateway.died.is_set() and not other.died.is_set()
+    with pytest.raises(OSError):
+        ask(gateway, "GET", "/v1/models")
+    assert ask(other, "GET", "/v1/models")[0] == 200
+
+
+def test_an_answer_without_a_record_is_not_given(host: GatewayHost, tmp_path: Path) -> None:
+    gateway = open_gateway(host, tmp_path)
+    gateway.record.mkdir()
+    assert ask(gateway, "GET", "/v1/models")[0] == 500
+    assert isinstance(gateway.failure, IsADirectoryError) and gateway.died.is_set()
+
+
+def test_a_socket_that_cannot_be_bound_is_named(host: GatewayHost, tmp_path: Path) -> None:
+    with pytest.raises(EnvironmentUnusable, match="cannot bind the gateway's socket"):
+        open_gateway(host, tmp_path / ("x" * 120))

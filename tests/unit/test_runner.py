@@ -1,0 +1,124 @@
+"""The runner keeps what has ended, whatever happens to the rest; the run folder writes in one step."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+
+from lab.errors import EnvironmentUnusable, InputError, SandboxCancelled
+from lab.runs.folder import RunFolder, write_atomic
+from lab.runs.runner import Progress, run_trials
+
+TRIALS = [f"t{i}" for i in range(8)]
+
+
+def test_all_run_and_are_counted() -> None:
+    seen: list[Progress] = []
+    assert run_trials(TRIALS[2:], lambda *_: "valid", workers=3, total=8, on_progress=seen.append)
+    assert [p.done for p in seen] == list(range(3, 9))
+    assert {p.trial for p in seen} == set(TRIALS[2:])
+
+
+def test_a_full_disk_ends_the_run_with_its_mend_and_keeps_what_ended() -> None:
+    ended: list[str] = []
+
+    def execute(trial: str, cancel: threading.Event) -> str:
+        if trial == "t3":
+            raise OSError(errno.ENOSPC, "No space left on device", "/reports/x")
+        ended.append(trial)
+        return "valid"
+
+    with pytest.raises(EnvironmentUnusable, match=r"the disk is full \(/reports/x\).*lab resume") as caught:
+        run_trials(TRIALS, execute, workers=1, total=8)
+    assert caught.value.exit_code == 4
+    assert ended == ["t0", "t1", "t2"]
+
+
+def test_another_error_is_raised_as_it_is() -> None:
+    def execute(trial: str, cancel: threading.Event) -> str:
+        raise EnvironmentUnusable("the image is gone", "lab build")
+
+    with pytest.raises(EnvironmentUnusable, match="the image is gone"):
+        run_trials(TRIALS, execute, workers=2, total=8)
+
+
+def test_ctrl_c_cancels_what_is_under_way() -> None:
+    begun = threading.Barrier(3)
+
+    def execute(trial: str, cancel: threading.Event) -> str:
+        begun.wait(timeout=10)
+        assert cancel.wait(timeout=10)
+        raise SandboxCancelled("interrupted")
+
+    def interrupt() -> None:
+        begun.wait(timeout=10)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
+    assert not run_trials(TRIALS, execute, workers=2, total=8)
+
+
+def test_stop_starts_nothing_further() -> None:
+    stop = threading.Event()
+    seen: list[str] = []
+
+    def execute(trial: str, cancel: threading.Event) -> str:
+        seen.append(trial)
+        stop.set()
+        return "error"
+
+    assert run_trials(TRIALS, execute, workers=1, total=8, stop=stop)
+    assert seen == ["t0"]
+
+
+def test_a_failed_write_leaves_the_old_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "result.json"
+    write_atomic(path, b"old")
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        write_atomic(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert [p.name for p in tmp_path.iterdir()] == ["result.json"]
+
+
+def test_a_sealed_folder_verifies_and_a_changed_byte_does_not(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path, "run")
+    write_atomic(folder.path / "lock.json", b"{}")
+    write_atomic(folder.fresh_trial("t") / "result.json", b"{}")
+    folder.seal()
+    check = ["sha256sum", "--quiet", "-c", "SHA256SUMS"]
+    assert subprocess.run(check, cwd=folder.path, check=False).returncode == 0
+    (folder.trial("t") / "result.json").write_bytes(b"{ }")
+    assert subprocess.run(check, cwd=folder.path, check=False, capture_output=True).returncode == 1
+
+
+def test_an_interrupted_attempt_is_removed_and_a_judged_one_is_kept(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path, "run")
+    (folder.fresh_trial("t") / "part.txt").write_text("x")
+    again = folder.fresh_trial("t")
+    assert list(again.iterdir()) == []
+    (again / "result.json").write_text("{}")
+    assert folder.is_done("t")
+    folder.fresh_trial("t")
+    assert not folder.is_done("t")
+    assert (folder.path / "earlier" / "t.1" / "result.json").is_file()
+
+
+def test_what_is_no_run_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"is not a run folder: lock.json is missing"):
+        RunFolder.open(tmp_path)
+    (tmp_path / "lock.json").write_text("[")
+    (tmp_path / "plan.json").write_text("[]")
+    for name, problem in (("lock.json", "damaged"), ("plan.json", "not an object")):
+        with pytest.raises(InputError, match=problem):
+            RunFolder.open(tmp_path).read(name)
