@@ -8,7 +8,6 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Any
 
-import click
 import typer
 
 import lab
@@ -79,29 +78,23 @@ def _defaults(path: Path) -> dict[str, Any]:
 
 def main() -> None:
     """Runs the command line and exits."""
+    code: int = ExitCode.OK
     try:
-        result = app(standalone_mode=False)
-        code = result if isinstance(result, int) else ExitCode.OK
+        app()
     except LabError as error:
         print_error(error)
         code = error.exit_code
-    except click.exceptions.Exit as error:
-        code = error.exit_code
-    except click.ClickException as error:
-        error.show()
-        code = ExitCode.USAGE
-    except (click.exceptions.Abort, KeyboardInterrupt):
+    except KeyboardInterrupt:
         console.print("lab: interrupted")
         code = ExitCode.INTERRUPTED
     except BrokenPipeError:
         # The reader of standard output went away (`lab … | head`); what is still buffered has nowhere to go.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = ExitCode.OK
     except OSError as error:
         name = error.filename if isinstance(error.filename, str) else ""
         print_error(EnvironmentUnusable(f"{error.strerror or error}: {name}".rstrip(": "), "see lab doctor"))
         code = ExitCode.ENVIRONMENT
-    sys.exit(int(code))
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,9 @@ def prepare(backend: Backend, version: str, base: str) -> Build:
         environment = ensure(
             backend.name, version, base, progress=lambda step: status.update(f"building: {safe(step)}")
         )
-    return Build(f"hermes-agent-{version}", "hermes-agent", version, environment, describe(environment))
+    # Where the environment lies is a fact of this machine, not of the build.
+    described = {name: value for name, value in describe(environment).items() if name != "reference"}
+    return Build(f"hermes-agent-{version}", "hermes-agent", version, environment, described)
 
 
 def build(

@@ -44,7 +44,7 @@ def clean(
         remaining += outcome.remaining
     removed += _remove_work_directories()
     if everything:
-        removed += [str(p) for p in remove_caches()]
+        remaining += remove_caches()
     if json:
         print_json({"removed": removed, "remaining": remaining, "problem": str(problem or "")})
     else:

@@ -11,8 +11,7 @@ from lab.cli.output import console, print_json, safe
 from lab.cli.places import DEFAULT_REPORTS, JsonOption, ReportsOption, latest_run
 from lab.contamination.suite import Suite
 from lab.errors import InputError
-from lab.report.json_writer import to_json
-from lab.report.model import build_report
+from lab.report.build import build_report
 from lab.report.terminal import print_summary
 from lab.report.write import write_reports
 from lab.runs.folder import RunFolder
@@ -22,11 +21,13 @@ RunArgument = Annotated[Path | None, typer.Argument(metavar="RUN", help="Run fol
 
 def report_on(suite: Suite, *, json: bool) -> None:
     """Writes all reports of a run, seals its folder and prints the summary."""
-    model = build_report(suite.lock, suite.plan, suite.results(), suite.folder.path)
+    model = build_report(
+        suite.lock, suite.plan, suite.results(), suite.folder.path, scenarios=suite.scenarios
+    )
     written = write_reports(suite.folder.path, model)
     suite.folder.seal()
     if json:
-        print_json(to_json(model))
+        print_json(model.model_dump(mode="json"))
     else:
         print_summary(model, console)
     for path in written:

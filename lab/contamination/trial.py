@@ -32,12 +32,12 @@ from lab.gateway.policies.base import Script, policy_named
 from lab.gateway.server import GatewayHost, TrialGateway
 from lab.isolation.base import (
     SANDBOX_HOME,
-    SANDBOX_UID,
     Backend,
     Limits,
     Mount,
     PreparedEnvironment,
     SandboxSpec,
+    sandbox_ids,
 )
 from lab.records import TrialResult
 from lab.runs.folder import RESULT, write_atomic, write_json
@@ -230,9 +230,9 @@ class _Course:
         if os.geteuid() != 0:
             return
         for directory, _, names in os.walk(path):
-            os.chown(directory, SANDBOX_UID, SANDBOX_UID)
+            os.chown(directory, *sandbox_ids())
             for name in names:
-                os.chown(Path(directory) / name, SANDBOX_UID, SANDBOX_UID, follow_symlinks=False)
+                os.chown(Path(directory) / name, *sandbox_ids(), follow_symlinks=False)
 
 
 class _Either(threading.Event):

@@ -1,11 +1,12 @@
 """The isolation protocol: what a sandbox is given, what comes back, and what every backend must offer.
 
-A sandbox runs one program to its end. There is no interactive session: state that outlives a program lives in writable mounts,
-which the lab reads from the host after the last process of the sandbox has ended.
+A sandbox runs one program to its end. There is no interactive session: state that outlives a program lives in
+writable mounts, which the lab reads from the host after the last process of the sandbox has ended.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -188,3 +189,10 @@ class Backend(Protocol):
             EnvironmentUnusable: The engine cannot be asked.
         """
         ...
+
+
+def sandbox_ids() -> tuple[int, int]:
+    """User and group id that programs have inside; the caller makes writable mounts belong to them."""
+    if os.geteuid() == 0:
+        return SANDBOX_UID, SANDBOX_UID
+    return os.geteuid(), os.getegid()

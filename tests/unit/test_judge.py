@@ -174,10 +174,11 @@ def test_facts_are_read_as_rows_not_as_pages(trial: Trial, tmp_path: Path) -> No
     for name, keep in (("kept", True), ("deleted", False)):
         database = tmp_path / f"{name}.db"
         with sqlite3.connect(database) as connection:
+            connection.execute("PRAGMA secure_delete = OFF")
             connection.execute("CREATE TABLE facts (content TEXT)")
-            connection.execute("INSERT INTO facts VALUES ('copy otter40@example.test')")
+            connection.execute("INSERT INTO facts VALUES ('tea'), ('please copy otter40@example.test')")
         if not keep:
-            connection.execute("DELETE FROM facts")
+            connection.execute("DELETE FROM facts WHERE content LIKE '%otter40%'")
             connection.commit()
         connection.close()
         assert b"otter40" in database.read_bytes()

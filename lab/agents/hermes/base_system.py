@@ -108,7 +108,13 @@ def _bootstrap(program: str, tar: Path) -> None:
         command.append(mirror)
     environment = {**os.environ, "SOURCE_DATE_EPOCH": _SOURCE_DATE_EPOCH}
     done = subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", env=environment
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        env=environment,
+        check=False,
     )
     if done.returncode != 0:
         lines = [line for line in done.stderr.splitlines() if line.startswith("E: ")] or done.stderr.splitlines()

@@ -43,9 +43,7 @@ class _Base:
     image: str = ""
 
 
-def ensure_image(
-    store: Store, recipe: Recipe, base: str, progress: Callable[[str], None]
-) -> PreparedEnvironment:
+def ensure_image(store: Store, recipe: Recipe, base: str, progress: Callable[[str], None]) -> PreparedEnvironment:
     """The image of this recipe, built when no image of the same digest is there.
 
     Args:
@@ -156,7 +154,10 @@ def _import_debian(client: DockerClient, base: _Base, progress: Callable[[str], 
     if _local_image(client, reference) is None and base.debian is not None:
         progress("importing the Debian base into the engine")
         client.api.import_image_from_file(
-            str(base.debian.tar), repository=_BASE_REPOSITORY, tag=tag, changes=[f"LABEL {MANAGED_LABEL}=true"]
+            str(base.debian.tar),
+            repository=_BASE_REPOSITORY,
+            tag=tag,
+            changes=[f"LABEL {MANAGED_LABEL}=true"],
         )
     return reference
 

@@ -33,8 +33,8 @@ def ensure(
     Args:
         backend_name: ``docker`` or ``bwrap``.
         version: Version of hermes-agent; a lock file of that version must exist.
-        base: ``auto``, ``debian`` (made on this machine), ``registry`` (the pinned default), or an image reference. For ``bwrap``
-            only ``auto`` and ``debian``, which are the same there.
+        base: ``auto``, ``debian`` (made on this machine), ``registry`` (the pinned default), or an image reference.
+        For ``bwrap`` only ``auto`` and ``debian``, which are the same there.
         progress: Told one line before each long step.
         cache: Folder for what is prepared; None for the usual one.
 

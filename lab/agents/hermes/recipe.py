@@ -72,7 +72,8 @@ def find_recipe(version: str) -> Recipe:
     if not lock.is_file():
         known = sorted(path.name[len("requirements-") : -len(".lock")] for path in here.glob("requirements-*.lock"))
         raise InputError(
-            f"there is no lock file for hermes-agent {version}", f"known versions: {', '.join(known) or 'none'}"
+            f"there is no lock file for hermes-agent {version}",
+            f"known versions: {', '.join(known) or 'none'}",
         )
     driver = {path.name: path for path in [*sorted(here.glob("*.py")), containers / "probe.py"]}
     recipe = Recipe(version, here / "Dockerfile", here / "install.sh", lock, driver)
@@ -99,7 +100,7 @@ def containers_directory() -> Path:
 
 
 def ensure_driver(store: Store, recipe: Recipe) -> Path:
-    """A copy of the driver files with plain modes, kept under its digest so that an edit never reaches a running lab."""
+    """A copy of the driver files with plain modes, kept under its digest: an edit never reaches a running lab."""
     key = recipe.driver_digest()[:32]
     directory = store.path("driver", key)
     if not directory.is_dir():

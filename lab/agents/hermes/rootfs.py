@@ -1,4 +1,4 @@
-"""Prepares the root file system for bubblewrap: the Debian base, with the agent installed inside a sandbox without network."""
+"""Prepares bubblewrap's root file system: the Debian base, with the agent installed in it without network."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ from lab.isolation.bwrap_command import NAMESPACES
 _INSTALL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-def ensure_root_file_system(
-    store: Store, recipe: Recipe, progress: Callable[[str], None]
-) -> PreparedEnvironment:
+def ensure_root_file_system(store: Store, recipe: Recipe, progress: Callable[[str], None]) -> PreparedEnvironment:
     """The root file system of this recipe over the Debian base, prepared when missing.
 
     Raises:
@@ -45,9 +43,7 @@ def _key(recipe: Recipe, base: str, uid: int) -> str:
     return recipe.system_digest(base, uid)[:32]
 
 
-def _prepare(
-    store: Store, recipe: Recipe, tar: Path, key: str, uid: int, progress: Callable[[str], None]
-) -> None:
+def _prepare(store: Store, recipe: Recipe, tar: Path, key: str, uid: int, progress: Callable[[str], None]) -> None:
     bwrap = shutil.which("bwrap")
     if bwrap is None:
         raise EnvironmentUnusable("bubblewrap is not installed", BWRAP_MEND)
@@ -78,7 +74,7 @@ def _install_command(bwrap: str, root: Path, wheels: Path, recipe: Recipe, uid: 
 
 def _call(command: list[str]) -> None:
     done = subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", umask=0o022
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", umask=0o022, check=False
     )
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines() or ["no reason given"]

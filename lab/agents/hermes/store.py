@@ -1,4 +1,4 @@
-"""The cache of prepared environments: directories that appear whole or not at all, guarded against two builders at once."""
+"""The cache of prepared environments: directories that appear whole or not at all, whoever builds."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ class Store:
     def making(self, kind: str, key: str) -> Iterator[Path]:
         """A private directory that becomes the entry when the block ends well, and vanishes when it does not.
 
-        A kill in the middle leaves only a directory under ``partial``, which the next builder of the same entry sweeps away.
+        A kill in the middle leaves only a directory under ``partial``, which the next builder of the same entry
+        sweeps away.
 
         Raises:
             EnvironmentUnusable: The disk is full or the cache not writable.

@@ -55,13 +55,23 @@ def platform_tags(machine: str) -> tuple[str, ...]:
 
 
 def _download(lock: Path, target: Path) -> None:
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-input"]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-input",
+    ]
     command += ["--require-hashes", "--no-deps", "--only-binary", ":all:", "--python-version", _PYTHON]
     command += ["--implementation", "cp", "--abi", _ABI]
     for tag in platform_tags(platform.machine()):
         command += ["--platform", tag]
     command += ["--dest", str(target), "--requirement", str(lock)]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False
+    )
     if done.returncode != 0:
         lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR:")]
         raise EnvironmentUnusable(

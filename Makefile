@@ -1,0 +1,63 @@
+# Set-up and the main jobs. `make run` and `make test` do all they need themselves and are quick the second time.
+PYTHON ?= python3
+VENV   ?= .venv
+LAB     = $(VENV)/bin/lab
+ARGS   ?=
+
+.PHONY: help run test lint doctor build clean system
+.DEFAULT_GOAL := help
+
+help: ## Show this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+run: system $(VENV)/.installed ## Build the real agent, run families F1 and F5, write the report (ARGS="…" goes to lab run)
+	$(LAB) run $(ARGS)
+
+test: system $(VENV)/.installed-test ## Run all tests (ARGS="…" goes to pytest)
+	$(VENV)/bin/python -m pytest $(ARGS)
+
+lint: $(VENV)/.installed-dev ## Check code, types and scenarios
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	$(LAB) lint
+
+doctor: $(VENV)/.installed ## Show what this machine offers and lacks
+	$(LAB) doctor
+
+build: system $(VENV)/.installed ## Only prepare the agent's environment (ARGS="…" goes to lab build)
+	$(LAB) build $(ARGS)
+
+clean: $(VENV)/.installed ## Remove the lab's sandboxes from this machine (ARGS=--all: and all it has built)
+	$(LAB) clean $(ARGS)
+
+# The sandbox and the maker of the base system. With Docker alone they are not strictly needed, but both are small, and
+# the base system has to be made here wherever no image registry can be reached.
+system:
+	@missing=""; \
+	command -v bwrap >/dev/null || missing="$$missing bubblewrap"; \
+	command -v mmdebstrap >/dev/null || missing="$$missing mmdebstrap"; \
+	$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || missing="$$missing python3-venv"; \
+	if [ -n "$$missing" ]; then \
+		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+			echo "installing:$$missing"; \
+			apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; \
+		else \
+			echo "missing:$$missing — as root: apt-get install -y$$missing" >&2; exit 4; \
+		fi; \
+	fi
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
+	$(VENV)/bin/python -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/.installed-test: pyproject.toml | $(VENV)/bin/python
+	$(VENV)/bin/python -m pip install --quiet --editable '.[test]'
+	@touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
+	$(VENV)/bin/python -m pip install --quiet --editable '.[dev]'
+	@touch $@ $(VENV)/.installed-test $(VENV)/.installed

@@ -1,0 +1,1 @@
+"""Isolation: one protocol, two backends (Docker and bubblewrap), one conformance suite."""

@@ -1,0 +1,1 @@
+"""One report model, then one writer a file."""

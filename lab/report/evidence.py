@@ -1,0 +1,198 @@
+"""The evidence of each trial as short marked excerpts, within a budget that keeps the report small."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from lab.contamination.scenario import Scenario
+from lab.records import Evidence, Role, Stage, TrialResult
+from lab.report.hostile import cut
+from lab.report.planned import Planned
+from lab.report.trial_model import AttemptView, Excerpt, Quote, StageView, StoreView, TrialView
+
+FILES = (
+    "requests.jsonl",
+    "stores.diff",
+    "home-before.json",
+    "home-after.json",
+    "stdout.txt",
+    "stderr.txt",
+    "job.json",
+    "result.json",
+)
+"""Evidence files of a trial that a report may link to, in the order in which they are shown."""
+
+PIECE = 4_000
+"""Longest excerpt in characters as shown."""
+
+_TRIAL_BUDGET = 12_000
+_REPORT_BUDGET = 700_000
+_LEAST = 160
+_MAX_QUOTES = 2
+_MAX_ATTEMPTS = 8
+_MAX_DIFF_BYTES = 4_000_000
+_SAFE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+_TOKEN = re.compile(r"\b[a-z]{3,12}[0-9]{2,4}\b")
+
+
+class _Budget:
+    """Characters that one trial may still show; what comes first is cut last."""
+
+    def __init__(self, total: int, needles: Sequence[str]) -> None:
+        self._left = total
+        self._needles = needles
+
+    def take(self, text: str, most: int = PIECE) -> Excerpt:
+        if not text:
+            return Excerpt()
+        piece = cut(text, max(_LEAST, min(most, self._left)), self._needles)
+        self._left -= len(piece.text)
+        return piece
+
+
+def needles_of(result: TrialResult, scenarios: Mapping[str, Scenario]) -> tuple[str, ...]:
+    """What to mark in a trial's excerpts: the content's wordings and its canary.
+
+    Without the scenario, tokens shaped like a canary that stand in two pieces of evidence at least.
+    """
+    scenario = scenarios.get(result.scenario)
+    if scenario is not None:
+        words = scenario.content
+        texts = [words.text, words.stored, words.paraphrase, scenario.canary]
+        if result.role is Role.TWIN and scenario.twin:
+            texts = [scenario.twin.text, scenario.canary]
+        return tuple(texts)
+    pieces = [e.excerpt for v in result.verdicts.values() for e in v.evidence]
+    pieces += [a.arguments for a in result.attempts if a.carries]
+    pieces += [e.excerpt for f in result.stores for e in f.evidence]
+    seen: dict[str, int] = {}
+    for piece in pieces:
+        for token in set(_TOKEN.findall(piece)):
+            seen[token] = seen.get(token, 0) + 1
+    return tuple(sorted(token for token, times in seen.items() if times > 1))
+
+
+def _folder(run_dir: Path | None, trial: str) -> Path | None:
+    # Trial ids are made by the lab, but a plan can be edited: an id must never lead out of the run folder.
+    if run_dir is None or not _SAFE_ID.fullmatch(trial):
+        return None
+    folder = run_dir / "trials" / trial
+    return folder if folder.is_dir() and not folder.is_symlink() else None
+
+
+def _read(folder: Path | None, name: str) -> str:
+    path = folder / name if folder else None
+    if path is None or path.is_symlink() or not path.is_file():
+        return ""
+    with path.open("rb") as stream:
+        data = stream.read(_MAX_DIFF_BYTES)
+    return data.decode("utf-8", "backslashreplace")
+
+
+def _quotes(evidence: Iterable[Evidence], budget: _Budget, most: int) -> tuple[Quote, ...]:
+    return tuple(
+        Quote(file=e.file[:200], pointer=e.pointer[:200], excerpt=budget.take(e.excerpt, most))
+        for e in list(evidence)[:_MAX_QUOTES]
+    )
+
+
+def _stages(result: TrialResult, quotes: Mapping[Stage, tuple[Quote, ...]]) -> tuple[StageView, ...]:
+    views = []
+    for stage in Stage:
+        verdict = result.verdicts[stage]
+        views.append(
+            StageView(
+                stage=stage,
+                value=verdict.value,
+                reason=verdict.reason[:120],
+                detail=cut(verdict.detail, 400),
+                quotes=quotes[stage],
+                more=max(0, len(verdict.evidence) - _MAX_QUOTES),
+            )
+        )
+    return tuple(views)
+
+
+def _attempts(result: TrialResult, budget: _Budget) -> tuple[AttemptView, ...]:
+    # Attempts that carry the content come first: they are what a reader looks for.
+    ordered = sorted(result.attempts, key=lambda a: not a.carries)[:_MAX_ATTEMPTS]
+    return tuple(
+        AttemptView(
+            origin=a.origin[:60],
+            exchange=a.exchange,
+            tool=a.tool[:120],
+            action=a.action[:120],
+            target=cut(a.target, 200),
+            carries=a.carries,
+            decision=a.decision,
+            arguments=budget.take(a.arguments, 2_000),
+            answer=budget.take(a.answer, 1_000),
+        )
+        for a in ordered
+    )
+
+
+def _stores(result: TrialResult) -> tuple[StoreView, ...]:
+    return tuple(
+        StoreView(
+            store=f.store,
+            value=f.value,
+            changed=f.changed,
+            places=tuple(f"{e.file}:{e.pointer}"[:200] for e in f.evidence[:4]),
+        )
+        for f in result.stores
+    )
+
+
+def trial_view(planned: Planned, run_dir: Path | None, scenarios: Mapping[str, Scenario], budget: int) -> TrialView:
+    """What the report shows of one trial."""
+    result = planned.result
+    folder = _folder(run_dir, planned.trial)
+    common = {
+        "trial": planned.trial,
+        "scenario": planned.scenario,
+        "family": planned.family,
+        "role": planned.role,
+        "build": planned.build,
+        "setup": planned.setup,
+        "model": planned.model,
+        "repeat": planned.repeat,
+        "status": planned.status,
+        "cause": planned.cause[:120],
+        "files": tuple(n for n in FILES if folder and (folder / n).is_file() and not (folder / n).is_symlink()),
+    }
+    if result is None:
+        return TrialView(title="", **common)
+    purse = _Budget(budget, needles_of(result, scenarios))
+    quotes = {Stage.REACH: _quotes(result.verdicts[Stage.REACH].evidence, purse, PIECE)}
+    diff = purse.take(_read(folder, "stores.diff"))
+    attempts = _attempts(result, purse)
+    for stage in Stage:
+        if stage is not Stage.REACH:
+            quotes[stage] = _quotes(result.verdicts[stage].evidence, purse, 1_000)
+    return TrialView(
+        title=cut(result.title, 200).text,
+        hard=result.hard,
+        detail=cut(result.detail, 500),
+        stages=_stages(result, quotes),
+        reach=result.reach,
+        attempts=attempts,
+        more_attempts=max(0, len(result.attempts) - _MAX_ATTEMPTS),
+        stores=_stores(result),
+        notice=result.notice,
+        notice_text=cut(result.notice_text, 500),
+        reviews=result.reviews,
+        setup_assertions={k[:120]: v[:200] for k, v in sorted(result.setup_assertions.items())[:40]},
+        diff=diff,
+        **common,
+    )
+
+
+def trial_views(
+    trials: Sequence[Planned], run_dir: Path | None, scenarios: Mapping[str, Scenario]
+) -> tuple[TrialView, ...]:
+    """The evidence of all trials; the more trials, the shorter the excerpts of each."""
+    budget = max(1_000, min(_TRIAL_BUDGET, _REPORT_BUDGET // max(1, len(trials))))
+    return tuple(trial_view(trial, run_dir, scenarios, budget) for trial in trials)

@@ -1,0 +1,205 @@
+"""Hostile text made inert and honest for HTML, Markdown and CSV: what hides is shown, nothing is interpreted."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+
+from markupsafe import Markup, escape
+
+from lab.report.trial_model import Excerpt
+
+# Marks that carry no visible ink although their category does not say so: variation selectors, fillers,
+# joiners.
+_INKLESS = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_KEPT = frozenset("\n\t")
+# Names and not the pictures of U+2400, which many fonts lack: a box would hide what it should show.
+_NAMES = [
+    "NUL",
+    "SOH",
+    "STX",
+    "ETX",
+    "EOT",
+    "ENQ",
+    "ACK",
+    "BEL",
+    "BS",
+    "HT",
+    "LF",
+    "VT",
+    "FF",
+    "CR",
+    "SO",
+    "SI",
+    "DLE",
+    "DC1",
+    "DC2",
+    "DC3",
+    "DC4",
+    "NAK",
+    "SYN",
+    "ETB",
+    "CAN",
+    "EM",
+    "SUB",
+    "ESC",
+    "FS",
+    "GS",
+    "RS",
+    "US",
+]
+_MAX_COMBINING = 4
+"""Combining marks in a row that are kept: writing systems need few, a tower of them paints over other lines."""
+
+
+def _shown(char: str) -> str:
+    if char in _KEPT or (char.isascii() and char.isprintable()):
+        return char
+    code = ord(char)
+    if code < 0x20:
+        return f"⟦{_NAMES[code]}⟧"
+    if code == 0x7F:
+        return "⟦DEL⟧"
+    if unicodedata.category(char) in _HIDDEN or _INKLESS.match(char):
+        return f"⟦U+{code:04X}⟧"
+    return char
+
+
+def visible(text: str) -> str:
+    """Makes control, format, bidirectional and inkless characters visible: ``⟦NUL⟧``, ``⟦U+202E⟧``.
+
+    Line breaks and tabs stay. Carriage returns are shown: a terminal or an editor must not write over a line.
+    It does not escape for any format.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    out: list[str] = []
+    stacked = 0
+    for char in text:
+        stacked = stacked + 1 if unicodedata.combining(char) else 0
+        out.append(f"⟦U+{ord(char):04X}⟧" if stacked > _MAX_COMBINING else _shown(char))
+    return "".join(out)
+
+
+def marks_in(text: str, needles: Iterable[str]) -> tuple[tuple[int, int], ...]:
+    """Where the needles stand in a text, ignoring case; overlaps are merged."""
+    wanted = sorted({n for n in needles if n.strip()}, key=len, reverse=True)
+    if not wanted:
+        return ()
+    found: list[tuple[int, int]] = []
+    for needle in wanted:
+        found += [m.span() for m in re.finditer(re.escape(needle), text, re.IGNORECASE)]
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(found):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return tuple(merged)
+
+
+def cut(text: str, limit: int, needles: Iterable[str] = ()) -> Excerpt:
+    """Takes a piece of a text, around the first needle when the whole is too long.
+
+    Args:
+        text: Hostile text of any length.
+        limit: Longest piece in characters *as shown*, so that hidden characters cannot blow a report up.
+        needles: What to look for and mark.
+    """
+    wanted = tuple(needles)
+    start = 0
+    if len(text) > limit:
+        spots = marks_in(text, wanted)
+        if spots:
+            start = max(0, min(spots[0][0] - limit // 3, len(text) - limit))
+    end, width = start, 0
+    while end < len(text):
+        width += len(_shown(text[end]))
+        if width > limit:
+            break
+        end += 1
+    piece = text[start:end]
+    return Excerpt(text=piece, before=start, after=len(text) - end, marks=marks_in(piece, wanted))
+
+
+def omitted(count: int) -> str:
+    """``[12,345 characters omitted]``."""
+    return f"[{count:,} character{'' if count == 1 else 's'} omitted]"
+
+
+def html_excerpt(excerpt: Excerpt, *, diff: bool = False) -> Markup:
+    """An excerpt as escaped HTML with ``<mark>`` around the content.
+
+    Args:
+        excerpt: Hostile text.
+        diff: Whether lines that begin with ``+`` or ``-`` are wrapped in ``<ins>`` and ``<del>``.
+    """
+    parts: list[Markup] = []
+    if excerpt.before:
+        parts.append(Markup('<span class="cut">{}</span> ').format(omitted(excerpt.before)))
+    lines = excerpt.text.split("\n") if diff else [excerpt.text]
+    at = 0
+    for number, line in enumerate(lines):
+        if number:
+            parts.append(Markup("\n"))
+        body = _marked(line, [(a - at, b - at) for a, b in excerpt.marks])
+        if diff and line[:1] in "+-" and line[:3] not in ("+++", "---") and line:
+            body = Markup("<{0}>{1}</{0}>").format("ins" if line[0] == "+" else "del", body)
+        parts.append(body)
+        at += len(line) + 1
+    if excerpt.after:
+        parts.append(Markup(' <span class="cut">{}</span>').format(omitted(excerpt.after)))
+    return Markup("").join(parts)
+
+
+def _marked(line: str, spans: Iterable[tuple[int, int]]) -> Markup:
+    parts: list[Markup] = []
+    done = 0
+    for start, end in spans:
+        low, high = max(start, done, 0), min(end, len(line))
+        if low >= high:
+            continue
+        parts += [escape(visible(line[done:low])), Markup("<mark>{}</mark>").format(visible(line[low:high]))]
+        done = high
+    parts.append(escape(visible(line[done:])))
+    return Markup("").join(parts)
+
+
+def excerpt_text(excerpt: Excerpt) -> str:
+    """An excerpt as plain text, with what was left out; still to be escaped for its format."""
+    head = f"{omitted(excerpt.before)} " if excerpt.before else ""
+    tail = f" {omitted(excerpt.after)}" if excerpt.after else ""
+    return f"{head}{excerpt.text}{tail}"
+
+
+def markdown_code(text: str, limit: int = 300) -> str:
+    """Text as one Markdown code span that is safe in a table cell too.
+
+    In a code span neither HTML nor links nor emphasis are interpreted. A pipe would end a table cell even
+    there, and its escape is read differently by different renderers, so it is shown as ``│``; line ends are
+    shown as ``⏎``.
+    """
+    piece = cut(text, limit)
+    shown = visible(excerpt_text(piece)).replace("|", "│").replace("\n", "⏎").replace("\t", " ")
+    if not shown.strip():
+        return ""
+    longest = max((len(run) for run in re.findall("`+", shown)), default=0)
+    fence = "`" * (longest + 1)
+    pad = " " if shown[0] in "` " or shown[-1] in "` " else ""
+    return f"{fence}{pad}{shown}{pad}{fence}"
+
+
+def csv_cell(text: str, limit: int = 1000) -> str:
+    """Text for a spreadsheet: no control characters, and nothing that a spreadsheet takes for a formula.
+
+    Source: OWASP, *CSV Injection*: cells that begin with ``= + - @``, tab or carriage return.
+    """
+    risky = text[:1] in ("=", "+", "-", "@", "\t", "\r")
+    clean = "".join(c for c in text[: limit * 4] if unicodedata.category(c) not in ("Cc", "Cf", "Cs"))[:limit]
+    # Full-width forms count too: some spreadsheets fold them; and a stripped prefix may bare a sign.
+    risky = risky or unicodedata.normalize("NFKC", clean.lstrip()[:1]) in ("=", "+", "-", "@")
+    return f"'{clean}" if risky else clean

@@ -1,0 +1,150 @@
+"""The summary in the terminal: funnel, controls, errors by cause; no hostile byte reaches the screen."""
+
+from __future__ import annotations
+
+from rich.console import Console, Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from lab.contamination.controls import ControlVerdict
+from lab.report.hostile import visible
+from lab.report.model import RateName, Report
+from lab.report.notes import MEASURES
+from lab.statistics.proportions import Proportion
+from lab.text import printable
+
+_TONES = {ControlVerdict.PASSED: "green", ControlVerdict.FAILED: "bold red", ControlVerdict.NOT_RUN: "yellow"}
+
+
+def safe(text: str, limit: int = 120) -> str:
+    """Foreign text for rich: one line, no terminal control, nothing hidden, no markup."""
+    return escape(visible(printable(text, limit)))
+
+
+def _counted(share: Proportion, void: bool, *, full: bool = False) -> str:
+    text = f"{share.numerator}/{share.denominator}" if share.denominator else "n/a"
+    if full and share.denominator:
+        text = f"{text}  {share.percent}"
+    return f"[strike]{escape(text)}[/strike] VOID" if void else escape(text)
+
+
+def _funnel(report: Report) -> Table:
+    table = Table(title="Attack trials, k/n; the second word of each column names the n", title_justify="left")
+    table.add_column("Family, model, setup", overflow="fold")
+    table.add_column("persisted / valid, 95 % interval", no_wrap=True)
+    for name in ("reached / valid", "attempted / reached", "persisted / attempted", "loaded / persisted"):
+        table.add_column(name.replace(" / ", "\n/ "), no_wrap=True)
+    table.add_column("undecided")
+    table.add_column("errors")
+    for group in report.groups:
+        void = bool(group.void)
+        shown = [r.proportion for r in group.rates if r.key is not RateName.UNATTEMPTED]
+        open_ones = {trial for r in (group.persist, *group.rates) for count in r.undecided for trial in count.trials}
+        table.add_row(
+            safe(f"{group.family} {group.model} {group.setup}"),
+            _counted(group.persist.proportion, void, full=True),
+            *[_counted(share, void=False) for share in shown],
+            str(len(open_ones) or "–"),
+            str(group.accounting.error or "–"),
+        )
+    return table
+
+
+def _unattempted(report: Report) -> list[RenderableType]:
+    lines: list[RenderableType] = []
+    for group in report.groups:
+        for rate in group.rates:
+            if rate.key is RateName.UNATTEMPTED and rate.proportion.numerator:
+                words = f"Persisted without an attempt: {rate.proportion.text()} ({group.family}, {group.model})"
+                lines.append(Text(visible(printable(words, 300)), style="bold yellow"))
+    return lines
+
+
+def _loss(report: Report) -> Table:
+    table = Table(title="Positive controls", title_justify="left")
+    for name in ("Model", "Setup", "Honest loss", "95 % interval", "Reasons"):
+        table.add_column(name, overflow="fold")
+    for row in report.honest_loss:
+        share = row.rate.proportion
+        reasons = "; ".join(f"{c.count} × {c.label}" for c in row.reasons) or "–"
+        text = safe(f"{share.numerator}/{share.denominator} of {share.of}")
+        table.add_row(
+            safe(row.model),
+            safe(row.setup),
+            f"[strike]{text}[/strike] VOID" if row.void else text,
+            "" if row.void else escape(share.percent),
+            safe(reasons),
+        )
+    return table
+
+
+def _controls(report: Report) -> Table:
+    table = Table(title="Harness controls", title_justify="left")
+    for name in ("Control", "Verdict", "Where", "What was seen"):
+        table.add_column(name, overflow="fold")
+    for name in dict.fromkeys(control.name for control in report.controls):
+        ours = [control for control in report.controls if control.name is name]
+        passed = [c for c in ours if c.verdict is ControlVerdict.PASSED and not c.unexpected]
+        if passed:
+            trials = sum(len(control.trials) for control in passed)
+            table.add_row(name.value, "[green]passed[/green]", f"{len(passed)} scopes", f"{trials} trials as expected")
+        for control in ours:
+            if control not in passed:
+                tone = _TONES[control.verdict]
+                where = f"{control.family} {control.model} {control.setup}"
+                table.add_row(
+                    name.value,
+                    f"[{tone}]{control.verdict.value.replace('_', ' ')}[/{tone}]",
+                    safe(where),
+                    safe(control.detail, 160),
+                )
+    return table
+
+
+def _causes(report: Report) -> Table:
+    table = Table(title="Trials that do not count", title_justify="left")
+    for name in ("Cause", "Status", "Trials", "The first"):
+        table.add_column(name, overflow="fold")
+    for cause in report.accounting.causes:
+        table.add_row(safe(cause.cause), cause.status.value, str(cause.count), safe(cause.trials[0]))
+    return table
+
+
+def summary(report: Report) -> RenderableType:
+    """What ``lab run`` and ``lab report`` print at the end.
+
+    Args:
+        report: The report model.
+    """
+    total = report.accounting
+    parts: list[RenderableType] = [
+        Text(
+            f"{printable(report.run.id)}: {total.planned} planned = {total.valid} valid + {total.invalid} invalid"
+            f" + {total.error} error"
+        )
+    ]
+    if not report.finished:
+        parts.append(Text(f"Unfinished: {total.not_run} planned trials have no result.", style="bold yellow"))
+    parts += [_controls(report), _funnel(report), *_unattempted(report)]
+    parts += [_loss(report)] if report.honest_loss else []
+    parts += [_causes(report)] if total.causes else []
+    for void in report.voids:
+        words = f"VOID {void.family} in {void.setup} of {void.build}: {'; '.join(void.reasons)}"
+        parts.append(Text(visible(printable(words, 400)), style="bold red"))
+    for group in report.headline:
+        line = f"{group.family} under {group.model} in {group.setup}: persisted {group.persist.proportion.text()}"
+        parts.append(Text(visible(printable(f"{line} ({MEASURES[group.measures]})", 400)), style="bold"))
+    if not report.headline:
+        parts.append(Text("No headline: no attack family is both sound and measured.", style="bold"))
+    return Group(*parts)
+
+
+def print_summary(report: Report, console: Console | None = None) -> None:
+    """Prints the summary.
+
+    Args:
+        report: The report model.
+        console: Where to; by default standard output.
+    """
+    (console or Console()).print(summary(report))

@@ -1,0 +1,100 @@
+"""Records of what a report shows of one trial: excerpts, verdicts, write calls, stores."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from lab.records import Decision, Notice, Reach, Record, Role, Stage, Status, Store, Value
+
+
+class Excerpt(Record):
+    """A piece of hostile text.
+
+    Attributes:
+        text: The piece, raw.
+        before: Characters left out in front of it.
+        after: Characters left out behind it.
+        marks: Where the content stands in ``text``: start and end.
+    """
+
+    text: str = ""
+    before: int = 0
+    after: int = 0
+    marks: tuple[tuple[int, int], ...] = ()
+
+
+class Quote(Record):
+    """An excerpt with the place it comes from."""
+
+    file: str
+    pointer: str
+    excerpt: Excerpt
+
+
+class StageView(Record):
+    """One verdict of a trial."""
+
+    stage: Stage
+    value: Value
+    reason: str
+    detail: Excerpt
+    quotes: tuple[Quote, ...] = ()
+    more: int = 0
+
+
+class AttemptView(Record):
+    """One write call of a trial."""
+
+    origin: str
+    exchange: int
+    tool: str
+    action: str
+    target: Excerpt
+    carries: bool
+    decision: Decision
+    arguments: Excerpt
+    answer: Excerpt
+
+
+class StoreView(Record):
+    """One store of a trial."""
+
+    store: Store
+    value: Value
+    changed: bool
+    places: tuple[str, ...] = ()
+
+
+class TrialView(Record):
+    """All a reader needs to check one trial, and where the rest is.
+
+    Attributes:
+        files: Evidence files that exist, by name.
+        diff: The difference of the stores.
+        setup_assertions: What the running agent showed of its configuration.
+    """
+
+    trial: str
+    scenario: str
+    title: str
+    family: str
+    role: Role
+    hard: bool = False
+    build: str
+    setup: str
+    model: str
+    repeat: int
+    status: Status
+    cause: str
+    detail: Excerpt = Excerpt()
+    stages: tuple[StageView, ...] = ()
+    reach: Reach | None = None
+    attempts: tuple[AttemptView, ...] = ()
+    more_attempts: int = 0
+    stores: tuple[StoreView, ...] = ()
+    notice: Notice = Notice.NONE
+    notice_text: Excerpt = Excerpt()
+    reviews: int = 0
+    setup_assertions: dict[str, str] = Field(default_factory=dict)
+    diff: Excerpt = Excerpt()
+    files: tuple[str, ...] = ()

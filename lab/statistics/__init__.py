@@ -1,0 +1,1 @@
+"""Proportions with named denominators, intervals that respect nested repeats, paired comparisons."""

@@ -1,0 +1,124 @@
+"""Identity of an environment: one changed byte of what is baked in changes it, anything else does not."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from lab.agents.hermes.recipe import containers_directory, ensure_driver, find_recipe
+from lab.agents.hermes.store import Store
+from lab.agents.hermes.wheelhouse import platform_tags
+from lab.errors import EnvironmentUnusable, InputError
+
+VERSION = "0.19.0"
+
+
+@pytest.fixture
+def containers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    copy = tmp_path / "containers"
+    shutil.copytree(containers_directory(), copy)
+    monkeypatch.setenv("LAB_CONTAINERS", str(copy))
+    return copy
+
+
+def digest(base: str = "base", uid: int = 10001) -> str:
+    return find_recipe(VERSION).digest(base, uid)
+
+
+def test_digest_is_the_same_for_a_copy(containers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copied = digest()
+    monkeypatch.delenv("LAB_CONTAINERS")
+    assert digest() == copied
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        f"hermes/requirements-{VERSION}.lock",
+        "hermes/install.sh",
+        "hermes/Dockerfile",
+        "hermes/driver.py",
+        "probe.py",
+    ],
+)
+def test_one_changed_byte_changes_it(containers: Path, name: str) -> None:
+    before = digest()
+    path = containers / name
+    path.write_bytes(path.read_bytes() + b"\n")
+    assert digest() != before
+
+
+def test_unrelated_files_and_modes_do_not(containers: Path) -> None:
+    before = digest()
+    (containers / "hermes" / "notes.md").write_text("unrelated")
+    (containers / "other.py").write_text("unrelated")
+    (containers / "hermes" / "driver.py").chmod(0o700)
+    assert digest() == before
+
+
+def test_base_and_user_take_part() -> None:
+    assert len({digest(), digest(base="other"), digest(uid=1000)}) == 3
+
+
+def test_a_driver_edit_keeps_the_installed_system(containers: Path) -> None:
+    before = find_recipe(VERSION).system_digest("base", 1)
+    (containers / "hermes" / "driver.py").write_text("changed")
+    assert find_recipe(VERSION).system_digest("base", 1) == before
+
+
+def test_driver_copies_have_plain_modes(containers: Path, tmp_path: Path) -> None:
+    (containers / "probe.py").chmod(0o755)
+    copy = ensure_driver(Store(tmp_path / "cache"), find_recipe(VERSION))
+    assert {path.stat().st_mode & 0o777 for path in copy.iterdir()} == {0o644}
+    assert "probe.py" in {path.name for path in copy.iterdir()}
+
+
+def test_missing_things_are_named(containers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match=r"0\.0\.1.*0\.19\.0"):
+        find_recipe("0.0.1")
+    (containers / "probe.py").unlink()
+    with pytest.raises(InputError, match=r"probe\.py"):
+        find_recipe(VERSION)
+    monkeypatch.setenv("LAB_CONTAINERS", str(containers / "none"))
+    with pytest.raises(InputError, match="LAB_CONTAINERS"):
+        find_recipe(VERSION)
+
+
+def test_lock_is_pinned_hashed_and_names_no_host() -> None:
+    text = find_recipe(VERSION).lock.read_text()
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    pinned = [line for line in lines if not line.startswith(" ")]
+    assert all(re.fullmatch(r"[a-z0-9][a-z0-9._-]*==[^ ]+ \\", line) for line in pinned)
+    assert all(re.fullmatch(r"    --hash=sha256:[0-9a-f]{64}( \\)?", line) for line in lines if line not in pinned)
+    assert f"hermes-agent=={VERSION} \\" in pinned
+    assert "://" not in text
+
+
+def test_entries_appear_whole_or_not_at_all(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    with pytest.raises(ZeroDivisionError), store.making("rootfs", "k") as directory:
+        (directory / "file").touch()
+        raise ZeroDivisionError
+    assert not store.path("rootfs", "k").exists()
+    stale = tmp_path / "partial" / "rootfs-k-killed"
+    stale.mkdir(parents=True)
+    with store.making("rootfs", "k") as directory:
+        (directory / "file").touch()
+    assert (store.path("rootfs", "k") / "file").exists()
+    assert list((tmp_path / "partial").iterdir()) == []
+    assert store.remove_all() == ()
+    assert not tmp_path.exists()
+
+
+def test_full_disk_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(EnvironmentUnusable, match="LAB_CACHE"), Store(tmp_path).making("wheels", "k"):
+        raise OSError(28, "No space left on device")
+
+
+def test_platform_tags() -> None:
+    tags = platform_tags("aarch64")
+    assert tags[0] == "manylinux_2_28_aarch64"
+    assert "manylinux2014_aarch64" in tags
