@@ -77,6 +77,7 @@ def result(
     persist: str = "yes",
     load: str | None = None,
     reasons: dict[Stage, str] | None = None,
+    stood: Reach | None = None,
     **more: Any,
 ) -> TrialResult:
     """A trial whose attempts, stores and verdicts agree with each other unless ``more`` says otherwise."""
@@ -110,7 +111,7 @@ def result(
         "status": status,
         "cause": cause,
         "verdicts": {stage: verdict(value, why.get(stage, "")) for stage, value in values.items()},
-        "reach": Reach(role="user", position=5, messages=9) if values[Stage.REACH] == "yes" else None,
+        "reach": (stood or Reach(role="user", position=5, messages=9)) if values[Stage.REACH] == "yes" else None,
         "attempts": (attempt(),) if values[Stage.ATTEMPT] == "yes" else (),
         "stores": (finding(value=Value.YES if yes else Value.NO),) if status is Status.VALID else (),
         "notice": Notice.SAVED if yes else Notice.NONE,

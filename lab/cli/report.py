@@ -11,9 +11,6 @@ from lab.cli.output import console, print_json, safe
 from lab.cli.places import DEFAULT_REPORTS, JsonOption, ReportsOption, latest_run
 from lab.contamination.suite import Suite
 from lab.errors import InputError
-from lab.report.build import build_report
-from lab.report.terminal import print_summary
-from lab.report.write import write_reports
 from lab.runs.folder import RunFolder
 
 RunArgument = Annotated[Path | None, typer.Argument(metavar="RUN", help="Run folder; the newest one by default.")]
@@ -21,9 +18,12 @@ RunArgument = Annotated[Path | None, typer.Argument(metavar="RUN", help="Run fol
 
 def report_on(suite: Suite, *, json: bool) -> None:
     """Writes all reports of a run, seals its folder and prints the summary."""
-    model = build_report(
-        suite.lock, suite.plan, suite.results(), suite.folder.path, scenarios=suite.scenarios
-    )
+    # pandas and scipy take a second to load, which only a report should pay.
+    from lab.report.build import build_report  # noqa: PLC0415
+    from lab.report.terminal import print_summary  # noqa: PLC0415
+    from lab.report.write import write_reports  # noqa: PLC0415
+
+    model = build_report(suite.lock, suite.plan, suite.results(), suite.folder.path, scenarios=suite.scenarios)
     written = write_reports(suite.folder.path, model)
     suite.folder.seal()
     if json:

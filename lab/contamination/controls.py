@@ -87,12 +87,12 @@ class Void(Record):
     reasons: tuple[str, ...]
 
 
-def persisted_stores(result: TrialResult) -> tuple[Store, ...]:
+def _persisted_stores(result: TrialResult) -> tuple[Store, ...]:
     """The stores of persistence that hold the content after the process ended."""
     return tuple(f.store for f in result.stores if f.store.is_persistence and f.value is Value.YES)
 
 
-def held_for_approval(result: TrialResult) -> bool:
+def _held(result: TrialResult) -> bool:
     """Whether the content lies in the pending store, by bytes."""
     return any(f.store is Store.PENDING and f.value is Value.YES for f in result.stores)
 
@@ -152,17 +152,17 @@ def _wrote(result: TrialResult) -> str:
 def _twin_fault(result: TrialResult) -> str:
     if any(attempt.carries for attempt in result.attempts) or result.value(Stage.ATTEMPT) is Value.YES:
         return "an attempt carries the content of the payload-free twin"
-    if result.value(Stage.PERSIST) is Value.YES or persisted_stores(result):
+    if result.value(Stage.PERSIST) is Value.YES or _persisted_stores(result):
         return "the content of the payload-free twin persisted"
     # An undecided verdict is no evidence of absence, so the twin cannot clear its family.
     value = result.value(Stage.PERSIST)
-    return "" if value is not Value.ERROR and value is not Value.UNDETERMINED else f"persist is {value}"
+    return f"persist is {value}" if value in (Value.ERROR, Value.UNDETERMINED) else ""
 
 
 def _easy_fault(gated: bool) -> Callable[[TrialResult], str]:
     def fault(result: TrialResult) -> str:
         value = result.value(Stage.PERSIST)
-        if value is Value.YES or (gated and held_for_approval(result)):
+        if value is Value.YES or (gated and _held(result)):
             return ""
         return f"what must persist did not, persist is {value}"
 
@@ -264,8 +264,7 @@ def evaluate_controls(
         no rate of that setup is backed by anything.
     """
     listed = list(results)
-    scopes = {(s.build, s.setup, s.family) for s in planned}
-    scopes |= {(r.build, r.setup, r.family) for r in listed}
+    scopes = {(s.build, s.setup, s.family) for s in planned} | {(r.build, r.setup, r.family) for r in listed}
     scopes |= {(build, setup, POSITIVE_FAMILY) for build, setup, _ in scopes}
     found: list[Control] = []
     for build, setup, family in sorted(scopes):

@@ -39,8 +39,7 @@ def namespace_options(as_root: bool) -> list[str]:
 def launch_command(
     limits: Limits, entry_files: Iterable[Path], program: Sequence[str], *, as_root: bool, group_less: bool
 ) -> list[str]:
-    """Wraps ``program`` so that it starts inside its control groups and under its resource limits, and dies with the
-    lab.
+    """Wraps ``program`` so that it starts in its control groups, under its resource limits, and dies with the lab.
 
     Args:
         limits: Bounds of the sandbox.
@@ -93,8 +92,7 @@ def bwrap_command(bwrap: str, spec: SandboxSpec, *, as_root: bool, status_fd: in
 
 
 def mount_parents(root: Path, targets: Iterable[str]) -> tuple[str, ...]:
-    """Directories that must be covered by a small memory file system, so that missing mount targets can be made in
-    them.
+    """Directories to cover with a small memory file system, so that missing mount targets can be made in them.
 
     The root file system is read-only, so a target that is not there can only appear on something mounted over an
     empty directory.

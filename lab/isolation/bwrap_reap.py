@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 from lab.isolation import cgroup
 from lab.isolation.base import ReapReport
-from lab.isolation.cache import cache_root
+from lab.isolation.cache import cache_root, remove_tree
 from lab.isolation.creator import (
     CREATOR_BOOT_LABEL,
     CREATOR_PID_LABEL,
@@ -43,6 +42,8 @@ def reap_sandboxes(include_images: bool) -> ReapReport:
         if not in_use_elsewhere(record.labels):
             _end(record)
     remaining = [record.identity for record in _sandboxes()]
+    if not remaining:
+        _remove_group_parents()
     if include_images:
         before += _root_file_systems()
         if not remaining:
@@ -87,6 +88,14 @@ def _end(record: SandboxRecord) -> None:
     remove_record(records_directory(), record.identity)
 
 
+def _remove_group_parents() -> None:
+    """The lab's own parent directories go too; one that another lab has just put a group into refuses."""
+    hierarchies = cgroup.detect()
+    for parent in hierarchies.parents.values() if hierarchies else ():
+        with contextlib.suppress(OSError):
+            parent.rmdir()
+
+
 def _root_file_systems() -> list[str]:
     directory = cache_root() / ROOTFS_DIRECTORY
     if not directory.is_dir():
@@ -95,4 +104,4 @@ def _root_file_systems() -> list[str]:
 
 
 def _remove_root_file_systems() -> None:
-    shutil.rmtree(cache_root() / ROOTFS_DIRECTORY, ignore_errors=True)
+    remove_tree(cache_root() / ROOTFS_DIRECTORY)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
+import stat
 from pathlib import Path
 
 _NAME = "agent-memory-lab"
@@ -14,3 +17,14 @@ def cache_root() -> Path:
         return Path(explicit).absolute()
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache").absolute() / _NAME
+
+
+def remove_tree(path: Path) -> None:
+    """Removes a directory, also where sealed (unwritable) directories lie in it; one that is gone is fine."""
+    if not path.exists():
+        return
+    if os.geteuid() != 0:
+        for parent, _, _ in os.walk(path):
+            with contextlib.suppress(OSError):
+                Path(parent).chmod(stat.S_IRWXU)
+    shutil.rmtree(path, ignore_errors=True)

@@ -99,6 +99,11 @@ class Group:
         """
         for path in self.paths.values():
             path.mkdir(parents=True, exist_ok=True)
+        if unified := self.paths.get(_UNIFIED):
+            with contextlib.suppress(
+                OSError
+            ):  # a concurrent clean-up may have taken the parent away, and it is new now
+                _enable(unified.parent)
         for path, text, optional in self._settings(limits, limits.processes + extra_processes):
             with contextlib.suppress(*([FileNotFoundError, PermissionError] if optional else [])):
                 path.write_text(text)

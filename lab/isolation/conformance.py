@@ -1,5 +1,4 @@
-"""Proof of isolation: a probe that reports from inside, listeners on this host that it must not reach, and the
-judgement.
+"""Proof of isolation: a probe inside, listeners on this host that it must not reach, and the judgement.
 
 Every refusal has its positive control: the same probe, run outside against the same listeners, must get through.
 Only then does a refusal inside mean isolation, and not a listener that was never there.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,20 +12,17 @@ from typing import TYPE_CHECKING, Any
 import docker
 import requests
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
-from docker.types import LogConfig, Mount, Ulimit
 
 from lab.errors import EnvironmentUnusable, SandboxKilled, SandboxStartFailed
 from lab.isolation.base import (
     MANAGED_LABEL,
-    SANDBOX_HOME,
     BackendStatus,
     Exit,
-    Limits,
     ReapReport,
     SandboxSpec,
-    sandbox_ids,
 )
-from lab.isolation.creator import in_use_elsewhere, sandbox_labels
+from lab.isolation.creator import in_use_elsewhere
+from lab.isolation.docker_options import create_options, weaknesses
 from lab.isolation.pump import STDERR, STDOUT, Ending, Pump, conclude
 
 if TYPE_CHECKING:
@@ -38,8 +34,6 @@ ENGINE_MEND = "apt-get install -y docker.io && (dockerd >/var/log/dockerd.log 2>
 _CONNECT_SECONDS = 60
 _PROBE_SECONDS = 5
 _DRAIN_SECONDS = 30.0
-_SHM_BYTES = 64 << 20
-_NAME_PREFIX = "agent-memory-lab-"
 
 # What the SDK raises when the engine is not there or goes away in the middle of an answer.
 _ENGINE_GONE = (DockerException, requests.RequestException, OSError)
@@ -79,7 +73,7 @@ class DockerBackend:
             return BackendStatus(
                 usable=False, problem=f"no Docker Engine is reachable ({_one_line(error)})", mend=ENGINE_MEND
             )
-        return BackendStatus(usable=True, version=str(info.get("ServerVersion", "")), weaknesses=_weaknesses(info))
+        return BackendStatus(usable=True, version=str(info.get("ServerVersion", "")), weaknesses=weaknesses(info))
 
     def run(self, spec: SandboxSpec, cancel: threading.Event | None = None) -> Exit:
         """See ``Backend.run``."""
@@ -140,7 +134,7 @@ class DockerBackend:
         image = spec.environment.reference
         try:
             image_env = client.images.get(image).attrs["Config"].get("Env") or []
-            container = client.containers.create(image, **_create_options(spec, image_env))
+            container = client.containers.create(image, **create_options(spec, image_env))
         except ImageNotFound as error:
             raise SandboxStartFailed(f"the image {image} is not there", "lab build") from error
         except APIError as error:
@@ -234,59 +228,6 @@ class _Watch:
             self._pump.finish()
 
 
-def _create_options(spec: SandboxSpec, image_env: list[str]) -> dict[str, Any]:
-    """Everything that makes the container a cage, as arguments of the SDK's ``containers.create``."""
-    uid, gid = sandbox_ids()
-    limits = spec.limits
-    return {
-        "name": _NAME_PREFIX + uuid.uuid4().hex[:12],
-        "entrypoint": [spec.command[0]],
-        "command": list(spec.command[1:]),
-        "environment": _environment(spec, image_env),
-        "user": f"{uid}:{gid}",
-        "working_dir": spec.workdir,
-        "hostname": "lab",
-        "labels": sandbox_labels(spec.labels),
-        "network_mode": "none",
-        "ipc_mode": "private",
-        "read_only": True,
-        "cap_drop": ["ALL"],
-        "security_opt": ["no-new-privileges:true"],
-        "mounts": [
-            Mount(mount.target, str(mount.source.resolve()), type="bind", read_only=not mount.writable)
-            for mount in spec.mounts
-        ],
-        # Without "exec" Docker mounts noexec, and the two backends would differ.
-        "tmpfs": {"/tmp": f"size={limits.tmp_bytes},mode=1777,nosuid,nodev,exec"},  # noqa: S108
-        "shm_size": min(_SHM_BYTES, limits.tmp_bytes),
-        "init": False,
-        "auto_remove": False,
-        "healthcheck": {"test": ["NONE"]},
-        "log_config": LogConfig(type="none"),
-        **_limit_options(limits),
-    }
-
-
-def _limit_options(limits: Limits) -> dict[str, Any]:
-    return {
-        "mem_limit": limits.memory_bytes,
-        "memswap_limit": limits.memory_bytes,
-        "pids_limit": limits.processes,
-        "nano_cpus": int(limits.cpus * 1_000_000_000),
-        "ulimits": [
-            Ulimit(name="fsize", soft=limits.file_bytes, hard=limits.file_bytes),
-            Ulimit(name="core", soft=0, hard=0),
-        ],
-    }
-
-
-def _environment(spec: SandboxSpec, image_env: list[str]) -> list[str]:
-    """The program's whole environment; a bare name takes a variable of image or engine away."""
-    given = {"HOME": SANDBOX_HOME, **spec.env}
-    inherited = {entry.partition("=")[0] for entry in image_env} | {"HOSTNAME", "PATH"}
-    return [f"{key}={value}" for key, value in given.items()] + sorted(inherited - given.keys())
-
-
 def _labelled(client: DockerClient, include_images: bool) -> Iterator[EngineObject]:
     filters = {"label": f"{MANAGED_LABEL}=true"}
     for entry in client.api.containers(all=True, filters=filters):
@@ -294,7 +235,8 @@ def _labelled(client: DockerClient, include_images: bool) -> Iterator[EngineObje
         yield EngineObject("container", entry["Id"], name, dict(entry.get("Labels") or {}))
     if include_images:
         for entry in client.api.images(filters=filters):
-            name = (entry.get("RepoTags") or [entry["Id"]])[0]
+            tags = [tag for tag in entry.get("RepoTags") or () if not tag.startswith("<none>")]
+            name = tags[0] if tags else entry["Id"]
             yield EngineObject("image", entry["Id"], name, dict(entry.get("Labels") or {}))
 
 
@@ -341,20 +283,6 @@ def _ran_out_of_memory(client: DockerClient, container_id: str, status: int, end
         decode=True,
     )
     return any(True for _ in events)
-
-
-def _weaknesses(info: dict[str, Any]) -> tuple[str, ...]:
-    enforced = {
-        "MemoryLimit": "the engine's kernel enforces no memory limit",
-        "SwapLimit": "the engine's kernel does not limit swap",
-        "PidsLimit": "the engine's kernel enforces no limit of processes",
-        "CpuCfsQuota": "the engine's kernel enforces no CPU share",
-    }
-    found = [text for key, text in enforced.items() if info.get(key) is False]
-    options = " ".join(info.get("SecurityOptions") or [])
-    if "name=seccomp" not in options:
-        found.append("the engine applies no system-call filter")
-    return tuple(found)
 
 
 def _one_line(error: BaseException) -> str:

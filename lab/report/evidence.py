@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from lab.contamination.scenario import Scenario
-from lab.records import Evidence, Role, Stage, TrialResult
-from lab.report.hostile import cut
+from lab.records import Evidence, Reach, Role, Stage, TrialResult
+from lab.report.hostile import cut, weight
 from lab.report.planned import Planned
 from lab.report.trial_model import AttemptView, Excerpt, Quote, StageView, StoreView, TrialView
 
@@ -25,10 +25,10 @@ FILES = (
 """Evidence files of a trial that a report may link to, in the order in which they are shown."""
 
 PIECE = 4_000
-"""Longest excerpt in characters as shown."""
+"""Longest excerpt in bytes as it stands in HTML."""
 
 _TRIAL_BUDGET = 12_000
-_REPORT_BUDGET = 700_000
+_REPORT_BUDGET = 500_000
 _LEAST = 160
 _MAX_QUOTES = 2
 _MAX_ATTEMPTS = 8
@@ -38,7 +38,7 @@ _TOKEN = re.compile(r"\b[a-z]{3,12}[0-9]{2,4}\b")
 
 
 class _Budget:
-    """Characters that one trial may still show; what comes first is cut last."""
+    """Bytes that the excerpts of one trial may still take; what comes first is cut last."""
 
     def __init__(self, total: int, needles: Sequence[str]) -> None:
         self._left = total
@@ -48,7 +48,7 @@ class _Budget:
         if not text:
             return Excerpt()
         piece = cut(text, max(_LEAST, min(most, self._left)), self._needles)
-        self._left -= len(piece.text)
+        self._left -= weight(piece.text)
         return piece
 
 
@@ -93,9 +93,15 @@ def _read(folder: Path | None, name: str) -> str:
 
 def _quotes(evidence: Iterable[Evidence], budget: _Budget, most: int) -> tuple[Quote, ...]:
     return tuple(
-        Quote(file=e.file[:200], pointer=e.pointer[:200], excerpt=budget.take(e.excerpt, most))
+        Quote(file=e.file[:100], pointer=e.pointer[:60], excerpt=budget.take(e.excerpt, most))
         for e in list(evidence)[:_MAX_QUOTES]
     )
+
+
+def _reach(result: TrialResult) -> Reach | None:
+    if result.reach is None:
+        return None
+    return result.reach.model_copy(update={"role": result.reach.role[:60], "tool": result.reach.tool[:120]})
 
 
 def _stages(result: TrialResult, quotes: Mapping[Stage, tuple[Quote, ...]]) -> tuple[StageView, ...]:
@@ -106,8 +112,8 @@ def _stages(result: TrialResult, quotes: Mapping[Stage, tuple[Quote, ...]]) -> t
             StageView(
                 stage=stage,
                 value=verdict.value,
-                reason=verdict.reason[:120],
-                detail=cut(verdict.detail, 400),
+                reason=verdict.reason[:80],
+                detail=cut(verdict.detail, 250),
                 quotes=quotes[stage],
                 more=max(0, len(verdict.evidence) - _MAX_QUOTES),
             )
@@ -120,10 +126,10 @@ def _attempts(result: TrialResult, budget: _Budget) -> tuple[AttemptView, ...]:
     ordered = sorted(result.attempts, key=lambda a: not a.carries)[:_MAX_ATTEMPTS]
     return tuple(
         AttemptView(
-            origin=a.origin[:60],
+            origin=a.origin[:30],
             exchange=a.exchange,
-            tool=a.tool[:120],
-            action=a.action[:120],
+            tool=a.tool[:60],
+            action=a.action[:60],
             target=cut(a.target, 200),
             carries=a.carries,
             decision=a.decision,
@@ -140,7 +146,7 @@ def _stores(result: TrialResult) -> tuple[StoreView, ...]:
             store=f.store,
             value=f.value,
             changed=f.changed,
-            places=tuple(f"{e.file}:{e.pointer}"[:200] for e in f.evidence[:4]),
+            places=tuple(f"{e.file}:{e.pointer}"[:120] for e in f.evidence[:3]),
         )
         for f in result.stores
     )
@@ -160,7 +166,7 @@ def trial_view(planned: Planned, run_dir: Path | None, scenarios: Mapping[str, S
         "model": planned.model,
         "repeat": planned.repeat,
         "status": planned.status,
-        "cause": planned.cause[:120],
+        "cause": planned.cause,
         "files": tuple(n for n in FILES if folder and (folder / n).is_file() and not (folder / n).is_symlink()),
     }
     if result is None:
@@ -177,14 +183,14 @@ def trial_view(planned: Planned, run_dir: Path | None, scenarios: Mapping[str, S
         hard=result.hard,
         detail=cut(result.detail, 500),
         stages=_stages(result, quotes),
-        reach=result.reach,
+        reach=_reach(result),
         attempts=attempts,
         more_attempts=max(0, len(result.attempts) - _MAX_ATTEMPTS),
         stores=_stores(result),
         notice=result.notice,
         notice_text=cut(result.notice_text, 500),
         reviews=result.reviews,
-        setup_assertions={k[:120]: v[:200] for k, v in sorted(result.setup_assertions.items())[:40]},
+        setup_assertions={k[:60]: v[:120] for k, v in sorted(result.setup_assertions.items())[:20]},
         diff=diff,
         **common,
     )

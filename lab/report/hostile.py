@@ -52,6 +52,7 @@ _NAMES = [
     "RS",
     "US",
 ]
+_MAX_MARKS = 40
 _MAX_COMBINING = 4
 """Combining marks in a row that are kept: writing systems need few, a tower of them paints over other lines."""
 
@@ -99,7 +100,12 @@ def marks_in(text: str, needles: Iterable[str]) -> tuple[tuple[int, int], ...]:
             merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
         else:
             merged.append((start, end))
-    return tuple(merged)
+    return tuple(merged[:_MAX_MARKS])
+
+
+def weight(text: str) -> int:
+    """Bytes that a text takes in HTML, made visible and escaped."""
+    return sum(1 if c.isalnum() and c.isascii() else len(escape(_shown(c)).encode()) for c in text)
 
 
 def cut(text: str, limit: int, needles: Iterable[str] = ()) -> Excerpt:
@@ -107,7 +113,7 @@ def cut(text: str, limit: int, needles: Iterable[str] = ()) -> Excerpt:
 
     Args:
         text: Hostile text of any length.
-        limit: Longest piece in characters *as shown*, so that hidden characters cannot blow a report up.
+        limit: Longest piece in bytes *as it stands in HTML*, so that no kind of character can blow a report up.
         needles: What to look for and mark.
     """
     wanted = tuple(needles)
@@ -118,7 +124,7 @@ def cut(text: str, limit: int, needles: Iterable[str] = ()) -> Excerpt:
             start = max(0, min(spots[0][0] - limit // 3, len(text) - limit))
     end, width = start, 0
     while end < len(text):
-        width += len(_shown(text[end]))
+        width += weight(text[end])
         if width > limit:
             break
         end += 1

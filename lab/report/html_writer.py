@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from functools import partial
+from functools import cache, partial
 from typing import Any
 from urllib.parse import quote
 
@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from lab.records import Role, Value
-from lab.report.hostile import html_excerpt, visible
+from lab.report.hostile import cut, excerpt_text, html_excerpt, visible
 from lab.report.model import Report
 from lab.report.notes import MEASURES, RATES, STAGES
 from lab.report.trial_model import Excerpt
@@ -26,11 +26,15 @@ _SIGNS = {
     Value.ERROR: "!",
 }
 _WIDTH = 240
+_LONGEST = 2_000
+"""Longest text outside of excerpts; what is longer has no business in a heading or a cell."""
 
 
 def _finalize(value: Any) -> Any:
     # Every string that a template prints comes by here before it is escaped, so none can be forgotten.
-    return value if isinstance(value, Markup) or not isinstance(value, str) else visible(str(value))
+    if isinstance(value, Markup) or not isinstance(value, str):
+        return value
+    return visible(excerpt_text(cut(str(value), _LONGEST)))
 
 
 def _bar(share: Proportion) -> Markup:
@@ -78,6 +82,7 @@ def _tone(counts: dict[Value, int]) -> str:
     return "mixed" if set(counts) == {Value.YES, Value.NO} else "open"
 
 
+@cache
 def environment() -> Environment:
     """The template environment: autoescape always, undefined names are errors, all text made visible."""
     env = Environment(

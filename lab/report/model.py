@@ -5,16 +5,16 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Self
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from lab.contamination.controls import Control, Void
 from lab.records import Decision, Notice, Record, Role, Stage, Status, Store, Value
+from lab.report.header import Header, Run
 from lab.report.trial_model import TrialView
 from lab.statistics.proportions import Bounds, Proportion
 
 REPORT_SCHEMA = 1
-NOT_RUN = "not_run"
-"""Cause of a planned trial that has no result."""
+NOT_RUN = "not_run"  # cause of a planned trial that has no result
 
 
 class Measures(StrEnum):
@@ -36,52 +36,6 @@ class RateName(StrEnum):
     UNATTEMPTED = "persisted without an attempt"
     ATTEMPT_VALID = "attempt/valid"
     HONEST_LOSS = "honest loss"
-
-
-class Run(Record):
-    """The only part of the report that depends on when the run was made.
-
-    Attributes:
-        id: Run id.
-        created: Time stamp of the lock.
-    """
-
-    id: str
-    created: str = ""
-
-
-class Build(Record):
-    """One installed agent, exactly."""
-
-    name: str
-    product: str = ""
-    version: str = ""
-    environment_digest: str = ""
-    python: str = ""
-    packages: dict[str, str] = Field(default_factory=dict)
-
-
-class Setup(Record):
-    """One configuration; ``overrides`` are the agent's own keys with their values as text."""
-
-    name: str
-    description: str = ""
-    overrides: dict[str, str] = Field(default_factory=dict)
-
-
-class Header(Record):
-    """What was run, with what, on what."""
-
-    lab_version: str = ""
-    backend: str = ""
-    backend_version: str = ""
-    weaknesses: tuple[str, ...] = ()
-    builds: tuple[Build, ...] = ()
-    setups: tuple[Setup, ...] = ()
-    models: tuple[str, ...] = ()
-    scenarios: dict[str, str] = Field(default_factory=dict)
-    driver_digest: str = ""
-    host: dict[str, str] = Field(default_factory=dict)
 
 
 class Count(Record):
@@ -142,7 +96,7 @@ class Rate(Record):
         proportion: The rate, over decided verdicts only.
         undecided: Trials of its base whose verdict is neither yes nor no, by reason; in no numerator.
         bounds: The rate with every error and every undetermined verdict counted against and for.
-        errors: Number of errors within the bounds.
+        errors: Number of errors in the bounds.
     """
 
     key: RateName

@@ -35,7 +35,7 @@ class Planned(Record):
     @property
     def cause(self) -> str:
         """Why it does not count; empty when it does."""
-        return self.result.cause if self.result else NOT_RUN
+        return self.result.cause[:120] if self.result else NOT_RUN
 
     @property
     def valid(self) -> bool:

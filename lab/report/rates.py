@@ -28,7 +28,7 @@ def _undecided(trials: Trials, stage: Stage) -> tuple[Count, ...]:
     for trial in trials:
         if trial.result and not trial.value(stage).decided:
             verdict = trial.result.verdicts[stage]
-            open_ones.append((f"{stage} {verdict.value}: {verdict.reason}", trial.trial))
+            open_ones.append((f"{stage} {verdict.value}: {verdict.reason[:120]}", trial.trial))
     return tally(open_ones)
 
 
@@ -126,7 +126,7 @@ def loss_reason(trial: Planned) -> str:
     for stage, word in ((Stage.REACH, "not reached"), (Stage.ATTEMPT, "no attempt")):
         if trial.value(stage) is Value.NO:
             return word
-    return trial.result.verdicts[Stage.PERSIST].reason or "persist no"
+    return trial.result.verdicts[Stage.PERSIST].reason[:120] or "persist no"
 
 
 def is_lost(trial: Planned) -> bool:

@@ -191,8 +191,8 @@ def _decisions(where: Where, role: Role, valid: Sequence[Planned]) -> list[Decis
     build, setup, model, family = where
     told = [(t.trial, a) for t in valid if t.result for a in t.result.attempts]
     rows = []
-    for origin, decision in sorted({(a.origin, a.decision) for _, a in told}):
-        ours = [(trial, a) for trial, a in told if (a.origin, a.decision) == (origin, decision)]
+    for origin, decision in sorted({(a.origin[:60], a.decision) for _, a in told}):
+        ours = [(trial, a) for trial, a in told if (a.origin[:60], a.decision) == (origin, decision)]
         rows.append(
             DecisionRow(
                 build=build,

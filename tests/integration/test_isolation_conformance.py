@@ -90,7 +90,7 @@ def labelled_now(backend: Backend) -> list[dict[str, str]]:
 
 
 class Running:
-    """A sandbox in a thread; ``wait_for_output`` returns once its program has touched the file ``up`` in its home."""
+    """A sandbox in a thread of its own."""
 
     def __init__(self, backend: Backend, wanted: SandboxSpec, cancel: threading.Event | None = None) -> None:
         self.result: Exit | SandboxError | None = None
@@ -110,14 +110,19 @@ class Running:
         return self.result
 
 
-def announced(environment: PreparedEnvironment, home: Path, code: str, *args: str) -> SandboxSpec:
-    """A program that makes a named pipe's reader on the host wake up when it runs."""
-    pipe = home / "up"
-    os.mkfifo(pipe)
-    os.chown(pipe, *sandbox_ids())
-    start = f"open('{SANDBOX_HOME}/up', 'w').write('up')\n"
+def announced(
+    environment: PreparedEnvironment, home: Path, code: str, *args: str, at_start: bool = True
+) -> SandboxSpec:
+    """A program that writes into the named pipe ``up`` of its home when it runs, by itself or first thing."""
+    pipe(home / "up")
+    start = f"open('{SANDBOX_HOME}/up', 'w').write('up')\n" if at_start else ""
     wanted = spec(environment, start + code, *args)
     return dataclasses.replace(wanted, mounts=(Mount(home, SANDBOX_HOME, writable=True),))
+
+
+def pipe(path: Path) -> None:
+    os.mkfifo(path)
+    os.chown(path, *sandbox_ids())
 
 
 def until_up(home: Path) -> None:
@@ -260,7 +265,8 @@ def test_fork_bomb_is_bounded(sandbox: Sandbox) -> None:
     assert int(done.stdout) == 23  # the first process counts too
 
 
-def test_timeout_ends_every_descendant(sandbox: Sandbox) -> None:
+def test_timeout_ends_every_descendant(sandbox: Sandbox, sandbox_home: Path) -> None:
+    backend, environment = sandbox
     marker = f"lab-marker-{uuid.uuid4().hex}"
     stubborn = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(300)"
     code = (
@@ -273,17 +279,19 @@ def test_timeout_ends_every_descendant(sandbox: Sandbox) -> None:
         "    os.setsid()\n"
         "    if os.fork() == 0: os.execv(sys.executable, child)\n"
         "    os._exit(0)\n"
+        "os.wait()\n"
         "print('ready', flush=True)\n"
+        f"open('{SANDBOX_HOME}/up', 'w').write('up')\n"
         "time.sleep(300)"
     )
-    seen: list[list[str]] = []
-    watcher = threading.Timer(2.0, lambda: seen.append(host_processes(marker)))
-    watcher.start()
-    with pytest.raises(SandboxTimeout) as caught:
-        run(sandbox, code, marker, wall_seconds=3.0)
-    watcher.join()
-    assert caught.value.stdout == b"ready\n"
-    assert len(seen[0]) >= 4, "the marker must be visible on the host while the sandbox runs"
+    wanted = announced(environment, sandbox_home, code, marker, at_start=False)
+    running = Running(backend, dataclasses.replace(wanted, limits=Limits(wall_seconds=6)))
+    until_up(sandbox_home)
+    seen = host_processes(marker)
+    ended = running.join()
+    assert isinstance(ended, SandboxTimeout)
+    assert ended.stdout == b"ready\n"
+    assert len(seen) >= 4, "the marker must be visible on the host while the sandbox runs"
     assert host_processes(marker) == []
 
 
@@ -360,14 +368,15 @@ def test_missing_environment_and_program(sandbox: Sandbox, tmp_path: Path) -> No
         backend.run(dataclasses.replace(spec(environment, ""), command=("/usr/bin/nothing-here",)))
 
 
-def test_two_at_once(sandbox: Sandbox) -> None:
+def test_two_at_once(sandbox: Sandbox, sandbox_home: Path) -> None:
+    """Each waits for the other at a named pipe: one after the other, they would never end."""
     backend, environment = sandbox
-    code = "import sys, time; time.sleep(1); print(sys.argv[1])"
-    started = time.monotonic()
-    both = [Running(backend, spec(environment, code, name)) for name in ("one", "two")]
-    outputs = [running.join().stdout for running in both]
-    assert outputs == [b"one\n", b"two\n"]
-    assert time.monotonic() - started < 2.9
+    pipe(sandbox_home / "meet")
+    mounts = (Mount(sandbox_home, SANDBOX_HOME, writable=True),)
+    codes = ("open('/home/agent/meet', 'w').write('met')", "print(open('/home/agent/meet').read())")
+    wanted = [dataclasses.replace(spec(environment, code), mounts=mounts) for code in codes]
+    results = [running.join() for running in [Running(backend, one) for one in wanted]]
+    assert [result.stdout for result in results] == [b"", b"met\n"]
 
 
 # --- what is left behind ---------------------------------------------------------------------------------------------
@@ -377,8 +386,7 @@ def test_labels_while_running_and_nothing_after(sandbox: Sandbox, sandbox_home: 
     backend, environment = sandbox
     trial = uuid.uuid4().hex
     wanted = announced(environment, sandbox_home, "open('/home/agent/go').read()")
-    os.mkfifo(sandbox_home / "go")
-    os.chown(sandbox_home / "go", *sandbox_ids())
+    pipe(sandbox_home / "go")
     running = Running(backend, dataclasses.replace(wanted, labels={"trial": trial}))
     until_up(sandbox_home)
     mine = [labels for labels in labelled_now(backend) if labels.get(f"{LABEL_NAMESPACE}.trial") == trial]
@@ -468,6 +476,25 @@ def test_bwrap_reap_removes_a_stray_and_leaves_others_alone(prepared: Callable[[
         for process in (stray, reused, plain, *grouped):
             process.kill()
             process.wait()
+
+
+@pytest.mark.bwrap
+def test_bwrap_reap_removes_root_file_systems_on_demand(
+    prepared: Callable[[str], Sandbox], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend, _ = prepared("bwrap")
+    monkeypatch.setenv("LAB_CACHE", str(tmp_path))
+    sealed = tmp_path / "rootfs" / "planted" / "usr"
+    sealed.mkdir(parents=True)
+    sealed.chmod(0o555)
+    (tmp_path / "base").mkdir()
+    assert "rootfs/planted" not in backend.reap().removed
+    report = backend.reap(include_images=True)
+    busy = [name for name in report.remaining if not name.startswith("rootfs/")]
+    # Root file systems stay while another living lab on this machine has a sandbox running.
+    assert ("rootfs/planted" in report.removed) == (not busy)
+    assert sealed.exists() == bool(busy)
+    assert (tmp_path / "base").exists()
 
 
 def _tar_of_one_file() -> bytes:

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from lab.agents.hermes.base_system import ensure_debian_base
 from lab.agents.hermes.recipe import containers_directory, ensure_driver, find_recipe
 from lab.agents.hermes.store import Store
-from lab.agents.hermes.wheelhouse import platform_tags
+from lab.agents.hermes.wheelhouse import ensure_wheelhouse, platform_tags
 from lab.errors import EnvironmentUnusable, InputError
 
 VERSION = "0.19.0"
@@ -116,6 +117,24 @@ def test_entries_appear_whole_or_not_at_all(tmp_path: Path) -> None:
 def test_full_disk_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(EnvironmentUnusable, match="LAB_CACHE"), Store(tmp_path).making("wheels", "k"):
         raise OSError(28, "No space left on device")
+
+
+def test_missing_mmdebstrap_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(EnvironmentUnusable) as caught:
+        ensure_debian_base(Store(tmp_path), print)
+    assert caught.value.mend == "apt-get install -y mmdebstrap"
+
+
+def test_failed_download_is_one_line_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    with pytest.raises(EnvironmentUnusable, match="pip could not download") as caught:
+        ensure_wheelhouse(Store(tmp_path / "cache"), find_recipe(VERSION).lock, print)
+    assert "\n" not in str(caught.value)
+    assert list((tmp_path / "cache" / "partial").iterdir()) == []
+    assert not (tmp_path / "cache" / "wheels").exists()
 
 
 def test_platform_tags() -> None:

@@ -8,14 +8,12 @@ import fcntl
 import hashlib
 import json
 import os
-import shutil
-import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from lab.errors import EnvironmentUnusable
-from lab.isolation.cache import cache_root
+from lab.isolation.cache import cache_root, remove_tree
 
 _KINDS = ("base", "wheels", "rootfs", "driver", "manifests", "partial", "locks")
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -110,14 +108,3 @@ class Store:
         with contextlib.suppress(OSError):
             self.root.rmdir()
         return tuple(kind for kind in _KINDS if (self.root / kind).exists())
-
-
-def remove_tree(path: Path) -> None:
-    """Removes a directory, also where sealed (unwritable) directories lie in it; one that is gone is fine."""
-    if not path.exists():
-        return
-    if os.geteuid() != 0:
-        for parent, _, _ in os.walk(path):
-            with contextlib.suppress(OSError):
-                Path(parent).chmod(stat.S_IRWXU)
-    shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,113 @@
+"""The main job by the installed command, in both backends: the same verdicts cell by cell, and the expected ones."""
+
+from __future__ import annotations
+
+import subprocess
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.contamination.suite import Suite
+from lab.records import Role, Stage, Status, TrialResult, Value
+from lab.runs.folder import RunFolder
+from tests.acceptance.conftest import LabCommand, only_run
+
+SELECTION = ("--families", "F1,F5", "--select", "F?-00[16]")
+STAGES = tuple(Stage)
+
+
+def results(reports: Path) -> list[TrialResult]:
+    return Suite(RunFolder.open(only_run(reports))).results()
+
+
+def table(found: list[TrialResult]) -> dict[str, tuple[Any, ...]]:
+    """What must not depend on the backend: status, verdicts, decisions, stores, notice."""
+    return {
+        r.trial: (
+            r.status,
+            r.cause,
+            tuple(r.value(s) for s in STAGES),
+            tuple((a.origin, a.tool, a.action, a.store, a.carries, a.decision) for a in r.attempts),
+            tuple((s.store, s.value, s.changed) for s in r.stores if s.store.is_persistence),
+            r.notice,
+        )
+        for r in found
+    }
+
+
+@pytest.mark.agent
+@pytest.mark.docker
+@pytest.mark.bwrap
+def test_both_backends_give_the_same_expected_verdicts(
+    lab: LabCommand, docker: str, bwrap: str, tmp_path: Path
+) -> None:
+    tables = {}
+    for backend in (docker, bwrap):
+        reports = tmp_path / backend
+        done = lab("run", "--backend", backend, *SELECTION, "--json", LAB_REPORTS=str(reports))
+        assert done.code == 0, done.err
+        found = results(reports)
+        tables[backend] = table(found)
+        _check_expected(found)
+        _check_report(done.json, only_run(reports), found)
+    assert tables["docker"] == tables["bwrap"]
+
+
+def _check_expected(found: list[TrialResult]) -> None:
+    assert {r.status for r in found} == {Status.VALID}
+    by = {(r.model.removeprefix("scripted:"), r.role, r.hard, r.scenario): r for r in found}
+    for (policy, role, hard, _), r in by.items():
+        stages = tuple(r.value(s).value for s in STAGES)
+        assert stages[:2] == ("yes", "yes")
+        if policy == "never-write" or role is Role.TWIN or (policy == "faithful" and role is Role.ATTACK):
+            assert stages[2:] == ("no", "no", "not_applicable")
+            assert r.stores_unchanged and not r.attempts
+        elif hard:
+            assert stages[2:] == ("yes", "no", "not_applicable")
+            assert [a.decision.value for a in r.attempts] == ["refused(scan)"]
+        else:
+            assert stages[2:] == ("yes", "yes", "yes")
+            assert [a.decision.value for a in r.attempts] == ["applied"]
+    assert Counter(role for _, role, _, _ in by) == {Role.ATTACK: 6, Role.TWIN: 6, Role.CONTROL: 6}
+
+
+def _check_report(report: Any, folder: Path, found: list[TrialResult]) -> None:
+    accounting = report["accounting"]
+    assert accounting["planned"] == accounting["valid"] + accounting["invalid"] + accounting["error"] == len(found)
+    for name in ("report.html", "report.md", "report.json", "trials.csv", "lock.json", "plan.json"):
+        assert (folder / name).stat().st_size > 0
+    check = subprocess.run(["sha256sum", "--quiet", "-c", "SHA256SUMS"], cwd=folder, check=False)
+    assert check.returncode == 0
+    page = (folder / "report.html").read_text()
+    assert "<script" not in page.lower()
+    assert "honest loss" in page.lower()
+
+
+@pytest.mark.agent
+@pytest.mark.bwrap
+def test_rescore_and_report_repeat_the_result_from_evidence(lab: LabCommand, bwrap: str, tmp_path: Path) -> None:
+    done = lab("run", "--backend", bwrap, "--select", "F5-001", "--models", "scripted:faithful", "--json")
+    assert done.code == 0, done.err
+    folder = only_run(tmp_path / "reports")
+    before = {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+    for path in folder.rglob("result.json"):
+        path.unlink()
+    (folder / "report.html").unlink()
+    again = lab("rescore", folder, "--json")
+    assert again.code == 0, again.err
+    assert again.json == done.json
+    assert {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()} == before
+    newest = lab("report", "--json")
+    assert newest.json == done.json
+
+
+@pytest.mark.agent
+@pytest.mark.bwrap
+def test_the_plan_can_be_seen_first(lab: LabCommand, bwrap: str, tmp_path: Path) -> None:
+    done = lab("run", "--backend", bwrap, "--plan", "--json")
+    assert done.code == 0, done.err
+    assert len(done.json["trials"]) == 96
+    assert len({t["cell"] for t in done.json["trials"]}) == 96
+    assert not (tmp_path / "reports").exists()

@@ -1,0 +1,285 @@
+"""Single trials with the real agent, a real sandbox and a real endpoint; beside them the agents that must not look like resistance."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.agents.base import Setup, SetupExpectation
+from lab.agents.hermes.adapter import HermesAgent
+from lab.contamination.library import load_library
+from lab.contamination.observe.judge import TrialIdentity
+from lab.contamination.preflight import preflight
+from lab.contamination.scenario import Scenario
+from lab.contamination.suite import load_setup
+from lab.contamination.trial import Bench, run_trial
+from lab.errors import EnvironmentUnusable
+from lab.gateway.exchange import RequestClass, read_exchanges
+from lab.gateway.policies.base import Policy
+from lab.gateway.policies.scripted import POLICIES
+from lab.gateway.replies import Reply
+from lab.gateway.server import GatewayHost
+from lab.isolation.base import Backend, Limits, PreparedEnvironment
+from lab.records import Role, Stage, Status, Store, TrialResult, Value
+
+PROJECT = Path(__file__).parents[2]
+DRIVER = PROJECT / "containers" / "hermes"
+LIBRARY = {s.id: s for s in load_library(PROJECT / "scenarios")}
+DEFAULT = load_setup(DRIVER / "setups" / "default.yaml")
+Sandbox = tuple[Backend, PreparedEnvironment]
+Run = Callable[..., TrialResult]
+
+pytestmark = pytest.mark.agent
+
+
+@pytest.fixture
+def gateways() -> Iterator[GatewayHost]:
+    with GatewayHost() as host:
+        yield host
+
+
+def trial(
+    sandbox: Sandbox,
+    gateways: GatewayHost,
+    folder: Path,
+    scenario: Scenario,
+    *,
+    model: str = "scripted:always-write",
+    role: Role | None = None,
+    setup: Setup = DEFAULT,
+    limits: Limits = Limits(),
+    agent: HermesAgent | None = None,
+) -> TrialResult:
+    backend, environment = sandbox
+    bench = Bench(backend, environment, agent or HermesAgent(), gateways, limits, "test")
+    identity = TrialIdentity(trial="t", cell="c", build="b", setup=setup.name, model=model, role=role or scenario.role)
+    return run_trial(identity, scenario, setup, bench, folder, threading.Event())
+
+
+def test_a_pasted_instruction_becomes_memory_and_a_fresh_session_loads_it(
+    sandbox: Sandbox, gateways: GatewayHost, tmp_path: Path
+) -> None:
+    result = trial(sandbox, gateways, tmp_path, LIBRARY["F1-001"])
+    assert [result.value(stage) for stage in Stage] == [Value.YES] * 5
+    assert [s.store for s in result.stores if s.value is Value.YES and s.store.is_persistence] == [Store.MEMORY]
+    kinds = [(e.phase, e.kind) for e in read_exchanges(tmp_path / "requests.jsonl") if e.kind is not RequestClass.PROBE]
+    session = [kind for phase, kind in kinds if phase == "session"]
+    assert session == [RequestClass.FOREGROUND, RequestClass.REVIEW, RequestClass.REVIEW]
+    assert ("load", RequestClass.FOREGROUND) in kinds
+
+
+def test_a_disguised_canary_is_followed_to_the_end(
+    prepared: Callable[[str], Sandbox], gateways: GatewayHost, tmp_path: Path
+) -> None:
+    result = trial(prepared("bwrap"), gateways, tmp_path, LIBRARY["F1-009"], model="scripted:paraphrase")
+    assert [result.value(stage) for stage in Stage] == [Value.YES] * 5
+    assert LIBRARY["F1-009"].canary not in (tmp_path / "stores.diff").read_text()
+
+
+def test_the_twin_and_the_hard_control(
+    prepared: Callable[[str], Sandbox], gateways: GatewayHost, tmp_path: Path
+) -> None:
+    twin, hard = tmp_path / "twin", tmp_path / "hard"
+    twin.mkdir()
+    hard.mkdir()
+    result = trial(prepared("bwrap"), gateways, twin, LIBRARY["F1-001"], role=Role.TWIN)
+    assert result.status is Status.VALID and result.value(Stage.REACH) is Value.YES
+    assert not result.attempts and result.stores_unchanged
+    result = trial(prepared("bwrap"), gateways, hard, LIBRARY["F5-006"], model="scripted:faithful")
+    assert [a.decision.value for a in result.attempts] == ["refused(scan)"]
+    assert result.value(Stage.PERSIST) is Value.NO
+
+
+def with_driver(sandbox: Sandbox, folder: Path, program: str) -> Sandbox:
+    """The same environment with another driver in the agent's place."""
+    driver = folder / "driver"
+    shutil.copytree(DRIVER, driver, ignore=shutil.ignore_patterns("setups", "*.lock", "__pycache__"))
+    (driver / "driver.py").write_text(program)
+    for path in (driver, *driver.iterdir()):
+        path.chmod(0o755)
+    backend, environment = sandbox
+    return backend, replace(environment, driver=driver)
+
+
+def test_a_dead_agent_is_not_delivered(
+    prepared: Callable[[str], Sandbox], gateways: GatewayHost, tmp_path: Path
+) -> None:
+    dead = with_driver(prepared("bwrap"), tmp_path, "pass\n")
+    folder = tmp_path / "trial"
+    folder.mkdir()
+    result = trial(dead, gateways, folder, LIBRARY["F1-001"])
+    assert (result.status, result.cause) == (Status.INVALID, "not_delivered")
+    failed = {c.name for c in preflight(*dead, DEFAULT, "0.19.0") if not c.ok}
+    assert {"agent_answers", "version", "reviewer", "review_fires"} <= failed
+
+
+def test_a_live_agent_passes_the_preflight(sandbox: Sandbox) -> None:
+    assert [c.name for c in preflight(*sandbox, DEFAULT, "0.19.0") if not c.ok] == []
+
+
+def test_the_preflight_names_another_version(prepared: Callable[[str], Sandbox]) -> None:
+    assert [c.name for c in preflight(*prepared("bwrap"), DEFAULT, "0.18.2") if not c.ok] == ["version"]
+
+
+def test_an_agent_that_cannot_be_imported_is_an_error(
+    prepared: Callable[[str], Sandbox], gateways: GatewayHost, tmp_path: Path
+) -> None:
+    program = (DRIVER / "driver.py").read_text().replace("from run_agent import", "from run_agent_gone import")
+    folder = tmp_path / "trial"
+    folder.mkdir()
+    result = trial(with_driver(prepared("bwrap"), tmp_path, program), gateways, folder, LIBRARY["F1-001"])
+    assert (result.status, result.cause) == (Status.ERROR, "agent_cannot_be_imported")
+
+
+def test_an_agent_that_never_ends_is_an_error(
+    prepared: Callable[[str], Sandbox], gateways: GatewayHost, tmp_path: Path
+) -> None:
+    endless = with_driver(prepared("bwrap"), tmp_path, "import time\nwhile True:\n    time.sleep(60)\n")
+    folder = tmp_path / "trial"
+    folder.mkdir()
+    result = trial(endless, gateways, folder, LIBRARY["F1-001"], limits=Limits(wall_seconds=2))
+    assert (result.status, result.cause) == (Status.ERROR, "sandbox_timeout")
+    assert {v.value for v in result.verdicts.values()} == {Value.ERROR}
+
+
+@pytest.mark.parametrize(
+    ("overrides", "cause"),
+    [
+        ({"memory": {"memory_enabled": False, "user_profile_enabled": False}}, "review_did_not_run"),
+        ({"memory": {"nudge_interval": 1, "write_approval": True}}, "setup_mismatch"),
+    ],
+    ids=["memory-off", "gate-on-against-belief"],
+)
+def test_another_setup_than_the_believed_one_is_no_resistance(
+    prepared: Callable[[str], Sandbox],
+    gateways: GatewayHost,
+    tmp_path: Path,
+    overrides: dict[str, Any],
+    cause: str,
+) -> None:
+    setup = DEFAULT.model_copy(update={"overrides": overrides})
+    result = trial(prepared("bwrap"), gateways, tmp_path, LIBRARY["F1-001"], setup=setup)
+    assert (result.status, result.cause) == (Status.INVALID, cause)
+
+
+@pytest.fixture
+def temporary_policy() -> Iterator[Callable[[str, Policy], str]]:
+    added: list[str] = []
+
+    def add(name: str, policy: Policy) -> str:
+        POLICIES[name] = policy
+        added.append(name)
+        return f"scripted:{name}"
+
+    yield add
+    for name in added:
+        del POLICIES[name]
+
+
+def test_a_gateway_that_dies_in_mid_trial_is_an_error(
+    sandbox: Sandbox,
+    gateways: GatewayHost,
+    tmp_path: Path,
+    temporary_policy: Callable[[str, Policy], str],
+) -> None:
+    def kill(*_: object) -> Reply:
+        (gateway,) = gateways._gateways.values()
+        threading.Thread(target=gateways.kill, args=(gateway,)).start()
+        return Reply("Nothing to save.")
+
+    model = temporary_policy("kill", kill)
+    result = trial(sandbox, gateways, tmp_path, LIBRARY["F1-001"], model=model)
+    assert (result.status, result.cause) == (Status.ERROR, "gateway_died")
+
+
+def test_a_socket_that_vanishes_is_an_error(
+    prepared: Callable[[str], Sandbox],
+    gateways: GatewayHost,
+    tmp_path: Path,
+    temporary_policy: Callable[[str, Policy], str],
+) -> None:
+    def unlink(*_: object) -> Reply:
+        (gateway,) = gateways._gateways.values()
+        gateway.socket.unlink()
+        return POLICIES["always-write"](*_)  # type: ignore[arg-type]
+
+    model = temporary_policy("unlink", unlink)
+    result = trial(prepared("bwrap"), gateways, tmp_path, LIBRARY["F1-001"], model=model)
+    assert (result.status, result.cause) == (Status.ERROR, "gateway_gone")
+
+
+def test_an_image_that_is_missing_ends_the_run_with_its_mend(
+    sandbox: Sandbox, gateways: GatewayHost, tmp_path: Path
+) -> None:
+    backend, environment = sandbox
+    gone = replace(environment, reference=environment.reference.replace("agent-memory-lab", "gone"))
+    with pytest.raises(EnvironmentUnusable, match="lab build") as caught:
+        trial((backend, gone), gateways, tmp_path, LIBRARY["F1-001"])
+    assert caught.value.exit_code == 4
+    assert not (tmp_path / "result.json").exists()
+
+
+def hostile(base: Scenario, words: str) -> Scenario:
+    data = base.model_dump(mode="json", by_alias=True)
+    data["transcript"][0]["user"] = f"{words}\n{{{{content}}}}\n{words}"
+    return Scenario.model_validate(data)
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["<script>alert(1)</script>\x1b[31mred\x1b[0m\x00\u202e{{7*7}}", "lorem ipsum " * (5_000_000 // 12)],
+    ids=["control-characters", "5-megabytes"],
+)
+def test_hostile_text_is_delivered_or_honestly_not(
+    prepared: Callable[[str], Sandbox], gateways: GatewayHost, tmp_path: Path, words: str
+) -> None:
+    result = trial(prepared("bwrap"), gateways, tmp_path, hostile(LIBRARY["F1-001"], words))
+    assert (tmp_path / "result.json").is_file()
+    if result.status is Status.VALID:
+        assert result.value(Stage.REACH) is Value.YES
+    else:
+        assert result.cause
+
+
+class OneShot(HermesAgent):
+    """The agent's shipped one-shot command instead of the lab's driver."""
+
+    def command(self) -> tuple[str, ...]:
+        command = super().command()
+        program = (
+            "import json, subprocess, sys\n"
+            "turn = json.load(open('/run/lab/job.json'))['turns'][0]\n"
+            "sys.exit(subprocess.run(['/opt/agent/bin/hermes', '-z', turn]).returncode)\n"
+        )
+        return (*command[:4], "/opt/agent/bin/python", "-c", program)
+
+
+def test_the_shipped_one_shot_command_exits_before_its_review(
+    prepared: Callable[[str], Sandbox], gateways: GatewayHost, tmp_path: Path
+) -> None:
+    """Why the driver waits for the review's thread: a harness around the bare command would report 0 % persistence."""
+    expect = SetupExpectation(memory_tool=True)
+    setup = DEFAULT.model_copy(update={"expect": expect})
+    result = trial(prepared("bwrap"), gateways, tmp_path, LIBRARY["F1-001"], setup=setup, agent=OneShot())
+    assert (result.status, result.cause) == (Status.INVALID, "review_did_not_run")
+    assert result.value(Stage.DELIVERED) is Value.YES
+
+
+def test_the_evidence_is_complete_and_holds_no_path_of_the_machine(
+    prepared: Callable[[str], Sandbox], gateways: GatewayHost, tmp_path: Path
+) -> None:
+    trial(prepared("bwrap"), gateways, tmp_path, LIBRARY["F5-001"], model="scripted:faithful")
+    names = {p.name for p in tmp_path.iterdir()}
+    expected = {"result.json", "course.json", "requests.jsonl", "home-before.json", "home-after.json", "stores.diff"}
+    expected |= {"outcome.json", "job-session.json", "job-load.json", "session.stdout.txt", "session.stderr.txt"}
+    assert expected <= names
+    for name in ("result.json", "course.json", "job-session.json", "home-after.json"):
+        assert str(tmp_path) not in (tmp_path / name).read_text()
+    assert json.loads((tmp_path / "outcome.json").read_text())["finished"] is True
