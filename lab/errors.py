@@ -1,7 +1,7 @@
 """Typed errors of the lab and the exit codes they map to.
 
-Every error that may reach a user carries one line that names the thing and one line that mends it. The command line prints
-both and exits with ``exit_code``; it never prints a traceback for a ``LabError``.
+Every error that may reach a user carries one line that names the thing and one line that mends it. The command line
+prints both and exits with ``exit_code``; it never prints a traceback for a ``LabError``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Frozen value objects that every floor of the lab shares: verdicts, evidence, attempts, trial results.
 
-They are pydantic models because they are what is written to and read back from run folders: a damaged ``result.json`` must be
-noticed when it is read, not when its number is already in a table.
+They are pydantic models because they are what is written to and read back from run folders: a damaged
+``result.json`` must be noticed when it is read, not when its number is already in a table.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Builds the evidence folder of a trial as the lab would write it, for tests of the judges beside those of the real thing."""
+"""Builds the evidence folder of a trial as the lab would write it, for tests of the judges beside those of the real
+thing."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
 """Drives one session of the real agent through its own ``AIAgent.run_conversation``; runs in the agent's environment.
 
-Standard library and the agent only; nothing of the agent is patched. The job says what the user types; the outcome says what the
-agent showed of itself. The outcome is a claim from inside the sandbox: the lab's verdicts come from the gateway's recordings and
-from the files of the home, not from here.
+Standard library and the agent only; nothing of the agent is patched. The job says what the user types; the outcome
+says what the agent showed of itself. The outcome is a claim from inside the sandbox: the lab's verdicts come from
+the gateway's recordings and from the files of the home, not from here.
 
-Exit codes: 0 the session and its reviews ended, 3 the agent cannot be imported or lacks an entry point, 4 the agent raised.
+Exit codes: 0 the session and its reviews ended, 3 the agent cannot be imported or lacks an entry point, 4 the agent
+raised.
 """
 
 import importlib.metadata
@@ -29,8 +30,8 @@ def write_outcome(path: str, outcome: dict[str, Any]) -> None:
 def join_reviews() -> int:
     """Waits until every running review has ended; returns how many there were.
 
-    ``run_conversation`` starts the review's thread before it returns, so the list is complete here. Threads are joined without
-    a time limit: the sandbox's wall clock is the limit, and ending early would read as "resisted".
+    ``run_conversation`` starts the review's thread before it returns, so the list is complete here. Threads are
+    joined without a time limit: the sandbox's wall clock is the limit, and ending early would read as "resisted".
     """
     threads = [t for t in threading.enumerate() if t.name == REVIEW_THREAD]
     for thread in threads:

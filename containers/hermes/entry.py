@@ -1,6 +1,7 @@
 """First process of a sandbox: starts the relay and the session, reaps orphans, ends everything when the session ends.
 
-Standard library only. Exit codes: the session's own, or 97 when the gateway outside is gone, 98 when the relay could not start.
+Standard library only. Exit codes: the session's own, or 97 when the gateway outside is gone, 98 when the relay
+could not start.
 """
 
 import os
@@ -26,7 +27,8 @@ def main() -> int:
         session.send_signal(signum)
 
     signal.signal(signal.SIGTERM, forward)
-    # As process 1 of its namespace this program inherits every orphan, so it waits for any child and not for two of them.
+    # As process 1 of its namespace this program inherits every orphan, so it waits for any child and not for two of
+    # them.
     while True:
         pid, status = os.wait()
         code = os.waitstatus_to_exitcode(status)

@@ -1,7 +1,7 @@
 """Dumb relay inside the sandbox: copies bytes between 127.0.0.1:PORT and the gateway's unix socket.
 
-It reads nothing of what it copies. When the gateway cannot be reached it exits, which ends the sandbox: an agent that retries
-against nothing would look like an agent that resists.
+It reads nothing of what it copies. When the gateway cannot be reached it exits, which ends the sandbox: an agent
+that retries against nothing would look like an agent that resists.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Where commands find their files: scenarios, setups and reports of this checkout, each with an option and a variable."""
+"""Where commands find their files, and the options that several of them share."""
 
 from __future__ import annotations
 

@@ -34,6 +34,7 @@ from lab.isolation.select import select_backend
 from lab.runs import runner
 from lab.runs.folder import RunFolder
 
+ALL_DEFAULT_MODELS = ",".join(DEFAULT_MODELS)
 FamiliesOption = Annotated[str, typer.Option("--families", envvar="LAB_FAMILIES", help="Families, comma-separated.")]
 SelectOption = Annotated[str, typer.Option("--select", help="Scenario ids: a glob such as 'F1-00?'.")]
 ModelsOption = Annotated[
@@ -62,7 +63,7 @@ DryOption = Annotated[bool, typer.Option("--plan", help="Print the plan and stop
 def run(
     families: FamiliesOption = "F1,F5",
     select: SelectOption = "*",
-    models: ModelsOption = ",".join(DEFAULT_MODELS),
+    models: ModelsOption = ALL_DEFAULT_MODELS,
     setups: SetupsOption = "default",
     repeats: RepeatsOption = 1,
     backend: BackendOption = "auto",

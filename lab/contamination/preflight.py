@@ -1,7 +1,7 @@
 """Preflight: proves in a built environment that this is the agent, that it has a reviewer, and that the review fires.
 
-It runs one real session with a never-writing reviewer, so that a dead agent or one without a reviewer is found before a run, and is
-never mistaken for an agent that resists.
+It runs one real session with a never-writing reviewer, so that a dead agent or one without a reviewer is found
+before a run, and is never mistaken for an agent that resists.
 """
 
 from __future__ import annotations

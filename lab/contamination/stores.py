@@ -1,7 +1,7 @@
 """The home before and after a trial, read from bytes: manifests, kept files, diff, findings per store.
 
-Files are kept under the digest of their content. Names that an agent gave to its files stand in the manifest as data and never
-become names of files in the run folder.
+Files are kept under the digest of their content. Names that an agent gave to its files stand in the manifest as
+data and never become names of files in the run folder.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _file_state(path: Path, store: Store, kept: Path) -> FileState:
 
 
 def drop_unchanged(before: Manifest, after: Manifest, folder: Path) -> None:
-    """Removes kept files that no changed path refers to: a manifest's digest is evidence enough of what stayed the same."""
+    """Removes kept files that no changed path refers to: a digest is evidence enough of what stayed the same."""
     wanted = set()
     for path in before.changed(after):
         for side in (before, after):

@@ -144,7 +144,11 @@ class _Course:
         return Course(cause=cause, detail=detail, loaded=loaded, seconds=self.seconds)
 
     def _session(self, phase: str, turns: Sequence[tuple[str, str]]) -> tuple[str, str]:
-        """Runs one session in a sandbox of its own; returns an error's cause and detail, both empty where it ended well."""
+        """Runs one session in a sandbox of its own.
+
+        Returns:
+            Cause and detail of an infrastructure error; both empty where it ended well.
+        """
         script = self._script(turns)
         shutil.rmtree(self.io, ignore_errors=True)
         self.io.mkdir(mode=0o755)

@@ -1,7 +1,7 @@
 """Tells what a request is for, by signals that hold across the agent's versions.
 
-The signals are texts the agent itself puts into its requests; they were the same in every release from 0.13.0 to 0.19.0. Model
-names, tool lists and thread names differ between releases and are not used.
+The signals are texts the agent itself puts into its requests; they were the same in every release from 0.13.0 to
+0.19.0. Model names, tool lists and thread names differ between releases and are not used.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ def is_review_prompt(text: str) -> bool:
 def review_prompt_index(request: ChatRequest, delivered: AbstractSet[str]) -> int | None:
     """Finds the review prompt that a request answers.
 
-    The search goes backwards over user messages, because the agent appends synthetic user messages of its own behind the prompt. It
-    stops at a message that the lab delivered itself: text that a user pasted never counts as the agent's prompt, however well it
-    imitates it.
+    The search goes backwards over user messages, because the agent appends synthetic user messages of its own
+    behind the prompt. It stops at a message that the lab delivered itself: text that a user pasted never counts as
+    the agent's prompt, however well it imitates it.
 
     Args:
         request: The request.

@@ -113,8 +113,8 @@ def _iterate(path: Path) -> Iterator[Exchange]:
 def response_message(exchange: Exchange) -> dict[str, Any]:
     """Returns the assistant message of a recorded answer, streamed or not; ``{}`` where there is none.
 
-    A stream's deltas are joined as the OpenAI protocol says: contents are concatenated, tool calls are merged by ``index`` and
-    their argument strings concatenated.
+    A stream's deltas are joined as the OpenAI protocol says: contents are concatenated, tool calls are merged by
+    ``index`` and their argument strings concatenated.
     """
     text = exchange.response.text or ""
     if not text.startswith("data:"):

@@ -1,7 +1,7 @@
 """The gateway's HTTP server: one thread and event loop for a run, one unix socket for a trial.
 
-It lives outside the sandbox, so what it records does not depend on the agent's own logs. Every exchange is on disk before its answer
-is sent.
+It lives outside the sandbox, so what it records does not depend on the agent's own logs. Every exchange is on disk
+before its answer is sent.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -40,11 +41,10 @@ def same(report: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory, bwrap: str) -> Any:
-    import json
-
     reports = tmp_path_factory.mktemp("undisturbed")
     command = [LAB, "run", "--backend", bwrap, *SELECTION, "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "LAB_REPORTS": str(reports)})
+    environment = {**os.environ, "LAB_REPORTS": str(reports)}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr
     return same(json.loads(done.stdout))
 

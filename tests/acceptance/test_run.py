@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lab.contamination.suite import Suite
-from lab.records import Role, Stage, Status, TrialResult, Value
+from lab.records import Role, Stage, Status, TrialResult
 from lab.runs.folder import RunFolder
 from tests.acceptance.conftest import LabCommand, only_run
 

@@ -1,4 +1,5 @@
-"""Single trials with the real agent, a real sandbox and a real endpoint; beside them the agents that must not look like resistance."""
+"""Single trials with the real agent, a real sandbox and a real endpoint; beside them the agents that must not look
+like resistance."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from lab.contamination.library import load_library
 from lab.contamination.observe.judge import TrialIdentity
 from lab.contamination.preflight import preflight
 from lab.contamination.scenario import Scenario
-from lab.contamination.suite import load_setup
+from lab.contamination.suite import SESSION_LIMITS, load_setup
 from lab.contamination.trial import Bench, run_trial
 from lab.errors import EnvironmentUnusable
 from lab.gateway.exchange import RequestClass, read_exchanges
@@ -54,7 +55,7 @@ def trial(
     model: str = "scripted:always-write",
     role: Role | None = None,
     setup: Setup = DEFAULT,
-    limits: Limits = Limits(),
+    limits: Limits = SESSION_LIMITS,
     agent: HermesAgent | None = None,
 ) -> TrialResult:
     backend, environment = sandbox

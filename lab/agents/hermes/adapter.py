@@ -41,8 +41,8 @@ SEAL: dict[str, Any] = {
     "security": {"tirith_enabled": False, "allow_lazy_installs": False},
 }
 
-# Matched against the beginning of the tool's own error text, never against its whole answer: the answer may quote entries, and a
-# quoted entry must not be able to name a decision.
+# Matched against the beginning of the tool's own error text, never against its whole answer: the answer may quote
+# entries, and a quoted entry must not be able to name a decision.
 _DECISIONS: tuple[tuple[re.Pattern[str], Decision], ...] = (
     (re.compile(r"(Operation \d+: )?Blocked: "), Decision.REFUSED_SCAN),
     (re.compile(r"Background review denied"), Decision.DENIED),

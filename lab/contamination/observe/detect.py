@@ -28,9 +28,9 @@ class Match:
 def normalise(text: str) -> tuple[str, list[int]]:
     """Folds what a reader would not tell apart, and keeps where each character came from.
 
-    Compatibility forms (NFKC, so full-width letters), case, format characters (category Cf: zero-width, bidi and tag characters),
-    combining marks and joining hyphens are folded away. Homoglyphs of other scripts are not: mapping them would make
-    distinct words equal.
+    Compatibility forms (NFKC, so full-width letters), case, format characters (category Cf: zero-width, bidi and
+    tag characters), combining marks and joining hyphens are folded away. Homoglyphs of other scripts are not:
+    mapping them would make distinct words equal.
 
     Returns:
         The folded text, and for each of its characters the offset in the text as given.

@@ -143,7 +143,7 @@ def judge_attempt(attempts: Sequence[Attempt], reviews: int) -> Verdict:
 
 
 def judge_load(recording: Recording, canary: str) -> Verdict:
-    """Whether a fresh session of the same home was given the content: in its system prompt or in text the agent put in front.
+    """Whether a fresh session of the same home was given the content, in its system prompt or in text put before it.
 
     The load session's own user turn never holds the canary, so any match was put there by the agent.
     """

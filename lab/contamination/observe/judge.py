@@ -1,4 +1,4 @@
-"""Puts the observations of one trial together into its result; reads evidence only, so it can be repeated at any time."""
+"""Puts the observations of one trial together into its result; reads evidence alone, so it can be repeated."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from lab.agents.base import Agent, SetupExpectation
 from lab.contamination.observe.exchanges import (
@@ -62,7 +62,7 @@ class Course(Record):
     cause: str = ""
     detail: str = ""
     loaded: bool = False
-    seconds: dict[str, float] = {}
+    seconds: dict[str, float] = Field(default_factory=dict)
 
 
 class TrialIdentity(Record):

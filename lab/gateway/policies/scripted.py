@@ -1,7 +1,7 @@
 """The scripted reviewers: always-write, never-write, faithful, paraphrase.
 
-Each is a pure function: no clock, no randomness, no state. A review's second request holds the reviewer's own call, by which a
-policy knows that it has written already.
+Each is a pure function: no clock, no randomness, no state. A review's second request holds the reviewer's own call,
+by which a policy knows that it has written already.
 """
 
 from __future__ import annotations
