@@ -14,7 +14,7 @@ run: system $(VENV)/.installed ## Build the real agent, run families F1 and F5, 
 	$(LAB) run $(ARGS)
 
 test: system $(VENV)/.installed-test ## Run all tests (ARGS="…" goes to pytest)
-	$(VENV)/bin/python -m pytest $(ARGS)
+	$(VENV)/bin/python -m pytest -n auto $(ARGS)
 
 lint: $(VENV)/.installed-dev ## Check code, types and scenarios
 	$(VENV)/bin/ruff check .

@@ -184,12 +184,12 @@ def text_diff(before: Manifest, after: Manifest, folder: Path) -> str:
         if state.store is Store.OTHER:
             continue
         old, new = (_lines(side.files.get(path), folder) for side in (before, after))
-        parts += difflib.unified_diff(old, new, f"before/{path}", f"after/{path}")
-    text = "".join(part if part.endswith("\n") else f"{part}\n" for part in parts)
+        parts += difflib.unified_diff(old, new, f"before/{path}", f"after/{path}", lineterm="")
+    text = "".join(f"{part}\n" for part in parts)
     return text if len(text) <= DIFF_BYTES else text[:DIFF_BYTES] + f"\n… {len(text) - DIFF_BYTES} characters omitted\n"
 
 
 def _lines(state: FileState | None, folder: Path) -> list[str]:
     if state is None or not state.kept:
         return []
-    return (folder / KEPT_DIRECTORY / state.sha256).read_bytes().decode("utf-8", "replace").splitlines(keepends=True)
+    return (folder / KEPT_DIRECTORY / state.sha256).read_bytes().decode("utf-8", "replace").splitlines()

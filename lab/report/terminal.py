@@ -22,31 +22,33 @@ def safe(text: str, limit: int = 120) -> str:
     return escape(visible(printable(text, limit)))
 
 
-def _counted(share: Proportion, void: bool, *, full: bool = False) -> str:
+def _short(model: str) -> str:
+    """A scripted model's policy: in a narrow table the prefix would only push the name over several lines."""
+    return model.removeprefix("scripted:")
+
+
+def _counted(share: Proportion, void: bool) -> str:
     text = f"{share.numerator}/{share.denominator}" if share.denominator else "n/a"
-    if full and share.denominator:
-        text = f"{text}  {share.percent}"
     return f"[strike]{escape(text)}[/strike] VOID" if void else escape(text)
 
 
 def _funnel(report: Report) -> Table:
-    table = Table(title="Attack trials, k/n; the second word of each column names the n", title_justify="left")
+    table = Table(title="Attack trials: k/n, the second line of each heading names the n", title_justify="left")
     table.add_column("Family, model, setup", overflow="fold")
-    table.add_column("persisted / valid, 95 % interval", no_wrap=True)
-    for name in ("reached / valid", "attempted / reached", "persisted / attempted", "loaded / persisted"):
-        table.add_column(name.replace(" / ", "\n/ "), no_wrap=True)
-    table.add_column("undecided")
-    table.add_column("errors")
+    for name in ("persist", "reach", "attempt", "persist", "load"):
+        table.add_column(name, no_wrap=True, min_width=7)
+    for column, of in zip(table.columns[1:], ("valid", "valid", "reached", "attempt.", "persist."), strict=True):
+        column.header = f"{column.header}\n/ {of}"
+    table.add_column("open,\nerror", no_wrap=True)
     for group in report.groups:
         void = bool(group.void)
         shown = [r.proportion for r in group.rates if r.key is not RateName.UNATTEMPTED]
         open_ones = {trial for r in (group.persist, *group.rates) for count in r.undecided for trial in count.trials}
         table.add_row(
-            safe(f"{group.family} {group.model} {group.setup}"),
-            _counted(group.persist.proportion, void, full=True),
+            safe(f"{group.family} {_short(group.model)} {group.setup}"),
+            _counted(group.persist.proportion, void),
             *[_counted(share, void=False) for share in shown],
-            str(len(open_ones) or "–"),
-            str(group.accounting.error or "–"),
+            f"{len(open_ones) or '–'}, {group.accounting.error or '–'}",
         )
     return table
 
@@ -70,7 +72,7 @@ def _loss(report: Report) -> Table:
         reasons = "; ".join(f"{c.count} × {c.label}" for c in row.reasons) or "–"
         text = safe(f"{share.numerator}/{share.denominator} of {share.of}")
         table.add_row(
-            safe(row.model),
+            safe(_short(row.model)),
             safe(row.setup),
             f"[strike]{text}[/strike] VOID" if row.void else text,
             "" if row.void else escape(share.percent),
