@@ -10,7 +10,7 @@ from typing import Any
 
 from lab.agents.hermes.adapter import HermesAgent
 from lab.contamination.observe.judge import AFTER, BEFORE, COURSE, OUTCOME, REQUESTS, Course, TrialIdentity
-from lab.contamination.scenario import Scenario
+from lab.contamination.scenarios.scenario import Scenario
 from lab.contamination.stores import capture
 from lab.gateway.classify import REVIEW_CLOSING, REVIEW_OPENINGS, classify
 from lab.gateway.exchange import Body, Exchange

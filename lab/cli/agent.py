@@ -16,8 +16,8 @@ from lab.cli.places import (
     VersionOption,
     setup_path,
 )
+from lab.contamination.plan import load_setup
 from lab.contamination.preflight import preflight
-from lab.contamination.suite import load_setup
 from lab.errors import ExitCode
 from lab.isolation.select import select_backend
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lab.agents.hermes.install import describe, ensure
 from lab.cli.output import console, print_json, safe, stdout
 from lab.cli.places import DEFAULT_VERSION, BackendOption, BaseOption, JsonOption, VersionOption
-from lab.contamination.suite import Build
+from lab.contamination.plan import Build
 from lab.isolation.base import Backend
 from lab.isolation.select import select_backend
 

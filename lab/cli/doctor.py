@@ -10,7 +10,7 @@ import typer
 
 from lab.cli.output import print_json, safe, stdout
 from lab.cli.places import DEFAULT_REPORTS, DEFAULT_SCENARIOS, JsonOption
-from lab.contamination.library import lint
+from lab.contamination.scenarios.library import lint
 from lab.errors import ExitCode
 from lab.isolation.bwrap import BwrapBackend
 from lab.isolation.docker import DockerBackend

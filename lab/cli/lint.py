@@ -6,7 +6,7 @@ import typer
 
 from lab.cli.output import print_json, safe, stdout
 from lab.cli.places import DEFAULT_SCENARIOS, JsonOption, ScenariosOption
-from lab.contamination.library import lint
+from lab.contamination.scenarios.library import lint
 from lab.errors import ExitCode
 
 

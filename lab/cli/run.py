@@ -26,8 +26,9 @@ from lab.cli.places import (
     setup_path,
 )
 from lab.cli.report import report_on
-from lab.contamination.library import load_library
-from lab.contamination.suite import DEFAULT_MODELS, SESSION_LIMITS, Suite, create_run, load_setup, plan_trials
+from lab.contamination.plan import DEFAULT_MODELS, SESSION_LIMITS, create_run, load_setup, plan_trials
+from lab.contamination.scenarios.library import load_library
+from lab.contamination.suite import Suite
 from lab.errors import ErrorBudgetExceeded, ExitCode, InputError
 from lab.isolation.base import Backend, PreparedEnvironment
 from lab.isolation.select import select_backend

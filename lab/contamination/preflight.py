@@ -14,7 +14,7 @@ from pathlib import Path
 from lab.agents.base import Setup
 from lab.agents.hermes.adapter import HOME_NAME, HermesAgent
 from lab.contamination.observe.judge import AFTER, TrialIdentity
-from lab.contamination.scenario import SCENARIO_SCHEMA, Scenario
+from lab.contamination.scenarios.scenario import SCENARIO_SCHEMA, Scenario
 from lab.contamination.stores import Manifest
 from lab.contamination.trial import Bench, run_trial
 from lab.gateway.server import GatewayHost

@@ -25,10 +25,11 @@ from lab.contamination.observe.judge import (
     TrialIdentity,
     judge,
 )
-from lab.contamination.scenario import Scenario
+from lab.contamination.scenarios.scenario import Scenario
 from lab.contamination.stores import Manifest, capture, drop_unchanged, store_changed, text_diff
 from lab.errors import EnvironmentUnusable, SandboxCancelled, SandboxError, SandboxStartFailed
-from lab.gateway.policies.base import Script, policy_named
+from lab.gateway.policies.base import Script
+from lab.gateway.policies.scripted import policy_named
 from lab.gateway.server import GatewayHost, TrialGateway
 from lab.isolation.base import (
     SANDBOX_HOME,

@@ -14,7 +14,7 @@ from lab.contamination.controls import (
     evaluate_controls,
     void_families,
 )
-from lab.contamination.scenario import Scenario
+from lab.contamination.scenarios.scenario import Scenario
 from lab.records import Role, TrialResult
 from lab.report.evidence import trial_views
 from lab.report.header import gated_setups, read_header, read_run

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from lab.contamination.scenario import Scenario
+from lab.contamination.scenarios.scenario import Scenario
 from lab.records import Evidence, Reach, Role, Stage, TrialResult
 from lab.report.hostile import cut, weight
 from lab.report.planned import Planned

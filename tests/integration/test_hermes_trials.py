@@ -15,11 +15,11 @@ import pytest
 
 from lab.agents.base import Setup, SetupExpectation
 from lab.agents.hermes.adapter import HermesAgent
-from lab.contamination.library import load_library
 from lab.contamination.observe.judge import TrialIdentity
+from lab.contamination.plan import SESSION_LIMITS, load_setup
 from lab.contamination.preflight import preflight
-from lab.contamination.scenario import Scenario
-from lab.contamination.suite import SESSION_LIMITS, load_setup
+from lab.contamination.scenarios.library import load_library
+from lab.contamination.scenarios.scenario import Scenario
 from lab.contamination.trial import Bench, run_trial
 from lab.errors import EnvironmentUnusable
 from lab.gateway.exchange import RequestClass, read_exchanges

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from lab.errors import InputError
-from lab.gateway.policies.base import Script, policy_named
-from lab.gateway.policies.scripted import POLICIES
+from lab.gateway.policies.base import Script
+from lab.gateway.policies.scripted import POLICIES, policy_named
 from lab.gateway.replies import Reply, ToolCall, encode
 from lab.gateway.request import ChatRequest, Message
 

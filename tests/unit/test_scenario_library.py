@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lab.contamination.checks import fold, foreign_hosts
-from lab.contamination.library import Problem, lint, load_library, load_scenario
-from lab.contamination.scenario import Family, Language, Target
-from lab.contamination.source import MAX_BYTES
+from lab.contamination.scenarios.checks import fold, foreign_hosts
+from lab.contamination.scenarios.library import Problem, lint, load_library, load_scenario
+from lab.contamination.scenarios.scenario import Family, Language, Target
+from lab.contamination.scenarios.source import MAX_BYTES
 from lab.errors import InputError
 from lab.records import Role
 

@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 import yaml
 
-from lab.contamination.schema import SCHEMA_FILE, publish, scenario_schema, schema_text
+from lab.contamination.scenarios.schema import SCHEMA_FILE, publish, scenario_schema, schema_text
 
 ROOT = Path(__file__).parents[2] / "scenarios"
 FILES = sorted(ROOT.glob("F*/*.yaml"))
@@ -29,7 +29,7 @@ def data(name: str) -> Any:
 
 
 def test_the_published_file_is_current() -> None:
-    mend = "run: python -c 'from lab.contamination.schema import *; publish(Path(\"scenarios\"))'"
+    mend = "run: python -c 'from lab.contamination.scenarios.schema import *; publish(Path(\"scenarios\"))'"
     assert (ROOT / SCHEMA_FILE).read_text(encoding="utf-8") == schema_text(), mend
 
 

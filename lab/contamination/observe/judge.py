@@ -18,7 +18,7 @@ from lab.contamination.observe.exchanges import (
     judge_load,
     judge_reach,
 )
-from lab.contamination.scenario import Scenario
+from lab.contamination.scenarios.scenario import Scenario
 from lab.contamination.stores import Manifest, findings, store_changed
 from lab.errors import InputError
 from lab.gateway.exchange import RequestClass, read_exchanges

@@ -1,11 +1,10 @@
-"""What a policy sees of a scenario, and the policies by name."""
+"""What a policy is, and what it sees of a scenario."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lab.errors import InputError
 from lab.gateway.replies import Reply
 from lab.gateway.request import ChatRequest
 
@@ -38,16 +37,3 @@ class Script:
 
 Policy = Callable[[ChatRequest, int, Script], Reply]
 """A pure function of a review request, the index of its review prompt, and the script."""
-
-
-def policy_named(name: str) -> Policy:
-    """Looks a policy up.
-
-    Raises:
-        InputError: No policy of that name; the known ones are named.
-    """
-    from lab.gateway.policies.scripted import POLICIES  # noqa: PLC0415  (the policies use the types of this module)
-
-    if name not in POLICIES:
-        raise InputError(f"no policy is named {name!r}", f"one of: {', '.join(sorted(POLICIES))}")
-    return POLICIES[name]

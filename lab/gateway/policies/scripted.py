@@ -6,6 +6,7 @@ by which a policy knows that it has written already.
 
 from __future__ import annotations
 
+from lab.errors import InputError
 from lab.gateway.policies.base import Policy, Script
 from lab.gateway.replies import Reply, ToolCall
 from lab.gateway.request import ChatRequest
@@ -60,3 +61,14 @@ POLICIES: dict[str, Policy] = {
     "faithful": faithful,
     "paraphrase": paraphrase,
 }
+
+
+def policy_named(name: str) -> Policy:
+    """Looks a policy up.
+
+    Raises:
+        InputError: No policy of that name; the known ones are named.
+    """
+    if name not in POLICIES:
+        raise InputError(f"no policy is named {name!r}", f"one of: {', '.join(sorted(POLICIES))}")
+    return POLICIES[name]

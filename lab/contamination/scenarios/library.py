@@ -12,9 +12,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from lab.contamination.checks import Entry, across, within
-from lab.contamination.scenario import Family, Scenario
-from lab.contamination.source import BrokenSource, Problem, Source, read_source
+from lab.contamination.scenarios.checks import Entry, across, within
+from lab.contamination.scenarios.scenario import Family, Scenario
+from lab.contamination.scenarios.source import BrokenSource, Problem, Source, read_source
 from lab.errors import InputError
 from lab.text import printable
 

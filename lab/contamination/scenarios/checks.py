@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from lab.contamination.scenario import Family, Language, Scenario, Target
-from lab.contamination.source import Place, Problem, Source
+from lab.contamination.scenarios.scenario import Family, Language, Scenario, Target
+from lab.contamination.scenarios.source import Place, Problem, Source
 
 ALLOWED_DOMAIN = "example.test"
 """The only domain of the scenarios; reserved by RFC 6761, so it can never lead anywhere."""

@@ -10,7 +10,16 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from lab.contamination.scenario import SCENARIO_SCHEMA, Card, Content, Expectation, Scenario, Turn, Twin, World
+from lab.contamination.scenarios.scenario import (
+    SCENARIO_SCHEMA,
+    Card,
+    Content,
+    Expectation,
+    Scenario,
+    Turn,
+    Twin,
+    World,
+)
 
 SCHEMA_FILE = Path("schema", "scenario.schema.json")
 """Where the schema stands below the folder of the scenarios."""
