@@ -38,7 +38,8 @@ def clean(
             outcome = one.reap(include_images=everything)
         except EnvironmentUnusable as error:
             # An engine that cannot be asked may hold objects of ours: that is not "clean".
-            problem = problem or error
+            mend = error.mend if backend == one.name else f"{error.mend}, or leave it out: lab clean --backend bwrap"
+            problem = problem or EnvironmentUnusable(error.message, mend)
             continue
         removed += outcome.removed
         remaining += outcome.remaining

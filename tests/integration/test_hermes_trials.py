@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -271,6 +271,28 @@ def test_the_shipped_one_shot_command_exits_before_its_review(
     result = trial(prepared("bwrap"), gateways, tmp_path, LIBRARY["F1-001"], setup=setup, agent=OneShot())
     assert (result.status, result.cause) == (Status.INVALID, "review_did_not_run")
     assert result.value(Stage.DELIVERED) is Value.YES
+
+
+class WithoutShortcuts(HermesAgent):
+    """The agent's environment without what only saves time."""
+
+    def environment(self) -> Mapping[str, str]:
+        shortcuts = ("HERMES_SKIP_SSL_GUARD", "SSL_CERT_FILE")
+        return {name: value for name, value in super().environment().items() if name not in shortcuts}
+
+
+def test_what_saves_time_changes_no_byte_of_the_requests(
+    prepared: Callable[[str], Sandbox], gateways: GatewayHost, tmp_path: Path
+) -> None:
+    sent = []
+    for agent in (HermesAgent(), WithoutShortcuts()):
+        folder = tmp_path / type(agent).__name__
+        folder.mkdir()
+        assert trial(prepared("bwrap"), gateways, folder, LIBRARY["F1-001"], agent=agent).status is Status.VALID
+        exchanges = read_exchanges(folder / "requests.jsonl")
+        sent.append([(e.phase, e.kind, e.request.data) for e in exchanges if e.kind is not RequestClass.PROBE])
+    assert len(sent[0]) >= 5
+    assert sent[0] == sent[1]
 
 
 def test_the_evidence_is_complete_and_holds_no_path_of_the_machine(

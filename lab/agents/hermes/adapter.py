@@ -96,6 +96,10 @@ class HermesAgent:
             "HOME": SANDBOX_HOME,
             "HERMES_HOME": f"{SANDBOX_HOME}/{HOME_NAME}",
             "HERMES_DISABLE_LAZY_INSTALLS": "1",
+            # The only endpoint is plain HTTP on the loopback. Without these two the agent reads the whole bundle of
+            # certificate authorities five times, a third of a session's time; its requests are the same bytes.
+            "HERMES_SKIP_SSL_GUARD": "1",
+            "SSL_CERT_FILE": f"{DRIVER_DIRECTORY}/no-authority.pem",
             "PATH": "/opt/agent/bin:/usr/local/bin:/usr/bin:/bin",
             "LANG": "C.UTF-8",
             "TZ": "UTC",

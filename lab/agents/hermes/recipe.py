@@ -75,7 +75,8 @@ def find_recipe(version: str) -> Recipe:
             f"there is no lock file for hermes-agent {version}",
             f"known versions: {', '.join(known) or 'none'}",
         )
-    driver = {path.name: path for path in [*sorted(here.glob("*.py")), containers / "probe.py"]}
+    files = [*sorted(here.glob("*.py")), *sorted(here.glob("*.pem")), containers / "probe.py"]
+    driver = {path.name: path for path in files}
     recipe = Recipe(version, here / "Dockerfile", here / "install.sh", lock, driver)
     for path in (recipe.dockerfile, recipe.install, *driver.values()):
         if not path.is_file():
