@@ -16,7 +16,7 @@ from lab.gateway.classify import REVIEW_CLOSING, REVIEW_OPENINGS, classify
 from lab.gateway.exchange import Body, Exchange
 from lab.gateway.replies import Reply, ToolCall, encode
 from lab.gateway.request import parse_request
-from lab.records import Role
+from lab.records import Role, digest
 
 REVIEW = f"{REVIEW_OPENINGS[0]} …\n\n{REVIEW_CLOSING} — do not attempt them."
 APPLIED = '{"success": true, "message": "Entry added."}'
@@ -73,7 +73,7 @@ class Trial:
         self._capture(BEFORE)
 
     def _capture(self, name: str) -> None:
-        manifest = capture(self.home, HermesAgent().store_of, self.folder)
+        manifest = capture(self.home, HermesAgent(), self.folder)
         (self.folder / name).write_text(manifest.model_dump_json())
 
     def say(self, messages: list[dict[str, Any]], reply: Reply, phase: str = "session", turn: str = TURN) -> None:
@@ -119,7 +119,9 @@ class Trial:
         lines = "".join(e.model_dump_json() + "\n" for e in self.exchanges)
         (self.folder / REQUESTS).write_text(lines)
         loaded = any(e.phase == "load" for e in self.exchanges)
-        (self.folder / COURSE).write_text((course or Course(loaded=loaded)).model_dump_json())
-        told = {"capabilities": CAPABILITIES, "version": "0.19.0", "notices": [], **(outcome or {})}
+        seen = {"exchanges": len(self.exchanges), "requests_sha256": digest(lines.encode())}
+        went = (course or Course(loaded=loaded)).model_copy(update=seen)
+        (self.folder / COURSE).write_text(went.model_dump_json())
+        told = {"finished": True, "capabilities": CAPABILITIES, "version": "0.19.0", "notices": [], **(outcome or {})}
         (self.folder / OUTCOME).write_text(json.dumps(told))
         return self.folder

@@ -61,7 +61,19 @@ class Setup(Record):
     expect: SetupExpectation = SetupExpectation()
 
 
-class Agent(Protocol):
+class StoreMap(Protocol):
+    """Where in the home the stores are."""
+
+    def store_of(self, path: str) -> Store:
+        """The store that a file of the home belongs to; ``path`` is relative to the home."""
+        ...
+
+    def stores_below(self, path: str) -> set[Store]:
+        """The stores that lie at or below a path, or that hold it: what is out of sight when it is a link."""
+        ...
+
+
+class Agent(StoreMap, Protocol):
     """An adapter for one product."""
 
     product: str
@@ -92,10 +104,6 @@ class Agent(Protocol):
 
     def decision(self, answer: str) -> Decision:
         """What the agent's guards did, by the tool's answer."""
-        ...
-
-    def store_of(self, path: str) -> Store:
-        """The store that a file of the home belongs to; ``path`` is relative to the home."""
         ...
 
     def is_wrapped(self, text: str) -> bool:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import tempfile
 import tomllib
+import traceback
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -61,7 +64,7 @@ def _defaults(path: Path) -> dict[str, Any]:
     """Reads ``lab.toml``: one table for each command, with the names of its options.
 
     Raises:
-        InputError: The file is not TOML.
+        InputError: The file is not TOML, or names a command or an option that there is not.
     """
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -69,15 +72,33 @@ def _defaults(path: Path) -> dict[str, Any]:
         return {}
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read: {error}", "mend or remove it") from error
-    return {
-        command: {name.replace("-", "_"): value for name, value in table.items()}
-        for command, table in tables.items()
-        if isinstance(table, dict)
-    }
+    return _checked(path, tables, typer.main.get_command(app))
+
+
+def _checked(path: Path, tables: dict[str, Any], group: Any) -> dict[str, Any]:
+    """A misspelt option would be a default that silently is not there."""
+    found: dict[str, Any] = {}
+    for name, table in tables.items():
+        command = group.commands.get(name)
+        if command is None or not isinstance(table, dict):
+            known = ", ".join(sorted(group.commands))
+            raise InputError(f"{path}: {name!r} is not the table of a command", f"one of [{known}]")
+        if hasattr(command, "commands"):
+            found[name] = _checked(path, table, command)
+            continue
+        options = {option.lstrip("-").replace("-", "_"): p.name for p in command.params for option in p.opts}
+        given = {option.replace("-", "_"): value for option, value in table.items()}
+        for option in given:
+            if option not in options:
+                raise InputError(f"{path}: [{name}] has no option {option!r}", f"see lab {name} --help")
+        found[name] = {options[option]: value for option, value in given.items()}
+    return found
 
 
 def main() -> None:
     """Runs the command line and exits."""
+    for number in (signal.SIGTERM, signal.SIGHUP):  # an end that is asked for politely tidies up like Ctrl-C
+        signal.signal(number, signal.default_int_handler)
     code: int = ExitCode.OK
     try:
         app()
@@ -94,7 +115,17 @@ def main() -> None:
         name = error.filename if isinstance(error.filename, str) else ""
         print_error(EnvironmentUnusable(f"{error.strerror or error}: {name}".rstrip(": "), "see lab doctor"))
         code = ExitCode.ENVIRONMENT
+    except Exception as error:
+        print_error(_fault(error))
+        code = ExitCode.ENVIRONMENT
     sys.exit(code)
+
+
+def _fault(error: Exception) -> EnvironmentUnusable:
+    """A fault of the lab itself: one line for the user, the traceback in a file for whoever mends it."""
+    with tempfile.NamedTemporaryFile("w", prefix="lab-fault-", suffix=".log", delete=False) as log:
+        traceback.print_exception(error, file=log)
+    return EnvironmentUnusable(f"internal fault: {type(error).__name__}: {error}", f"please report it with {log.name}")
 
 
 if __name__ == "__main__":

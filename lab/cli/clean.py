@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,8 +9,8 @@ import typer
 from lab.agents.hermes.install import remove_caches
 from lab.cli.output import print_json, safe, stdout
 from lab.cli.places import JsonOption
-from lab.contamination.trial import WORK_PREFIX
-from lab.errors import EnvironmentUnusable, ExitCode
+from lab.contamination.trial import sweep_work_directories
+from lab.errors import EnvironmentUnusable, ExitCode, InputError
 from lab.isolation.bwrap import BwrapBackend
 from lab.isolation.docker import DockerBackend
 
@@ -29,6 +25,8 @@ def clean(
     json: JsonOption = False,
 ) -> None:
     """Remove the lab's sandboxes (and with --all its builds) by label, and prove it by listing again."""
+    if backend not in ("all", "auto", "docker", "bwrap"):
+        raise InputError(f"unknown backend {backend!r}", "use all, docker or bwrap")
     chosen = [b for b in (DockerBackend(), BwrapBackend()) if backend in ("all", "auto", b.name)]
     removed: list[str] = []
     remaining: list[str] = []
@@ -43,7 +41,7 @@ def clean(
             continue
         removed += outcome.removed
         remaining += outcome.remaining
-    removed += _remove_work_directories()
+    removed += sweep_work_directories()
     if everything:
         remaining += remove_caches()
     if json:
@@ -56,14 +54,3 @@ def clean(
         raise problem
     if remaining:
         raise typer.Exit(ExitCode.ENVIRONMENT)
-
-
-def _remove_work_directories() -> list[str]:
-    """Removes working directories whose lab process is gone (killed labs cannot tidy up)."""
-    removed = []
-    for path in Path(tempfile.gettempdir()).glob(f"{WORK_PREFIX}*"):
-        owner = path.name.removeprefix(WORK_PREFIX).split("-")[0]
-        if owner.isdigit() and not Path(f"/proc/{owner}").exists() and path.lstat().st_uid == os.geteuid():
-            shutil.rmtree(path, ignore_errors=True)
-            removed.append(str(path))
-    return removed

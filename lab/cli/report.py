@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -11,8 +13,9 @@ from lab.cli.output import console, print_json, safe
 from lab.cli.places import DEFAULT_REPORTS, JsonOption, ReportsOption, latest_run
 from lab.contamination.suite import Suite
 from lab.errors import InputError
-from lab.runs.folder import RunFolder
+from lab.runs.folder import RESULT, RunFolder
 
+DERIVED = frozenset({"report.html", "report.md", "report.json", "trials.csv"})
 RunArgument = Annotated[Path | None, typer.Argument(metavar="RUN", help="Run folder; the newest one by default.")]
 
 
@@ -35,20 +38,31 @@ def report_on(suite: Suite, *, json: bool) -> None:
             console.print(f"report: {safe(path.resolve().as_uri())}", soft_wrap=True)
 
 
-def _open(path: Path | None, reports: Path) -> Suite:
+@contextmanager
+def open_run(path: Path | None, reports: Path) -> Iterator[Suite]:
+    """Opens a run folder, the newest one by default, and keeps other labs out of it.
+
+    Raises:
+        InputError: There is none, it is damaged, or another lab is at work in it.
+    """
     chosen = path or latest_run(reports)
     if chosen is None:
         raise InputError(f"no run folder under {reports}", "start one: lab run")
-    return Suite(RunFolder.open(chosen))
+    folder = RunFolder.open(chosen)
+    with folder.lock():
+        yield Suite(folder)
 
 
 def report(path: RunArgument = None, reports: ReportsOption = DEFAULT_REPORTS, json: JsonOption = False) -> None:
     """Write the reports of a run again from its results."""
-    report_on(_open(path, reports), json=json)
+    with open_run(path, reports) as suite:
+        suite.folder.check_seal(DERIVED)
+        report_on(suite, json=json)
 
 
 def rescore(path: RunArgument = None, reports: ReportsOption = DEFAULT_REPORTS, json: JsonOption = False) -> None:
     """Judge every trial of a run again from its evidence, then write the reports."""
-    suite = _open(path, reports)
-    console.print(f"judged {suite.rescore()} trials again")
-    report_on(suite, json=json)
+    with open_run(path, reports) as suite:
+        suite.folder.check_seal({*DERIVED, RESULT})
+        console.print(f"judged {suite.rescore()} trials again")
+        report_on(suite, json=json)

@@ -22,18 +22,17 @@ from lab.cli.places import (
     ReportsOption,
     ScenariosOption,
     VersionOption,
-    latest_run,
     setup_path,
 )
-from lab.cli.report import report_on
+from lab.cli.report import open_run, report_on
 from lab.contamination.plan import DEFAULT_MODELS, SESSION_LIMITS, create_run, load_setup, plan_trials
 from lab.contamination.scenarios.library import load_library
 from lab.contamination.suite import Suite
-from lab.errors import ErrorBudgetExceeded, ExitCode, InputError
+from lab.contamination.trial import sweep_work_directories
+from lab.errors import ErrorBudgetExceeded, ExitCode
 from lab.isolation.base import Backend, PreparedEnvironment
 from lab.isolation.select import select_backend
 from lab.runs import runner
-from lab.runs.folder import RunFolder
 
 ALL_DEFAULT_MODELS = ",".join(DEFAULT_MODELS)
 FamiliesOption = Annotated[str, typer.Option("--families", envvar="LAB_FAMILIES", help="Families, comma-separated.")]
@@ -79,6 +78,7 @@ def run(
     json: JsonOption = False,
 ) -> None:
     """Run scenarios through the agent's real background review and write the report."""
+    sweep_work_directories()
     library = load_library(scenarios, _split(families), select)
     chosen = [load_setup(setup_path(name)) for name in _split(setups)]
     isolation = select_backend(backend)
@@ -100,7 +100,8 @@ def run(
         repeats=repeats,
         limits=limits,
     )
-    _work_off(folder, isolation, build.environment, jobs, error_budget, json=json)
+    with folder.lock():
+        _work_off(Suite(folder), isolation, build.environment, jobs, error_budget, json=json)
 
 
 def resume(
@@ -115,19 +116,15 @@ def resume(
     json: JsonOption = False,
 ) -> None:
     """Go on with an interrupted run: what has a result is kept, the rest is run, the report is written."""
-    chosen = path or latest_run(reports)
-    if chosen is None:
-        raise InputError(f"no run folder under {reports}", "start one: lab run")
-    folder = RunFolder.open(chosen)
-    lock = Suite(folder).lock
-    isolation = select_backend(lock["backend"]["name"])
-    version = next(iter(lock["builds"].values()))["version"]
-    build = prepare(isolation, version, base)
-    _work_off(folder, isolation, build.environment, jobs, error_budget, json=json, retry_errors=retry_errors)
+    sweep_work_directories()
+    with open_run(path, reports) as suite:
+        isolation = select_backend(suite.backend_name)
+        build = prepare(isolation, suite.versions[0], base)
+        _work_off(suite, isolation, build.environment, jobs, error_budget, json=json, retry_errors=retry_errors)
 
 
 def _work_off(
-    folder: RunFolder,
+    suite: Suite,
     backend: Backend,
     environment: PreparedEnvironment,
     jobs: int,
@@ -136,8 +133,7 @@ def _work_off(
     json: bool,
     retry_errors: bool = False,
 ) -> None:
-    suite = Suite(folder)
-    console.print(f"run folder: {safe(str(folder.path))}", soft_wrap=True)
+    console.print(f"run folder: {safe(str(suite.folder.path))}", soft_wrap=True)
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -172,7 +168,7 @@ def _work_off(
     if blown:
         raise blown
     if not finished:
-        console.print(f"interrupted; go on with: lab resume {safe(str(folder.path))}", soft_wrap=True)
+        console.print(f"interrupted; go on with: lab resume {safe(str(suite.folder.path))}", soft_wrap=True)
         raise typer.Exit(ExitCode.INTERRUPTED)
 
 

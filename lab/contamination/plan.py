@@ -72,6 +72,11 @@ def plan_trials(
         if not model.startswith(SCRIPTED):
             raise InputError(f"model {model!r} is not known", "scripted:<policy>, e.g. scripted:always-write")
         policy_named(model.removeprefix(SCRIPTED))
+    for what, names in (("model", list(models)), ("setup", [s.name for s in setups])):
+        if len(set(names)) != len(names):
+            raise InputError(
+                f"a {what} is named twice: {', '.join(names)}", "name each once; --repeats gives more trials"
+            )
     trials = []
     for setup in setups:
         for model in models:
@@ -149,6 +154,7 @@ def create_run(
     for scenario in scenarios:
         copy = folder.path / SCENARIOS / f"{scenario.id}.json"
         write_atomic(copy, scenario.model_dump_json(by_alias=True, indent=2).encode() + b"\n")
-    write_json(folder.path / LOCK, make_lock(folder.run_id, inputs))
-    write_json(folder.path / PLAN, {"trials": trials})
+    plan = {"trials": trials}
+    write_json(folder.path / LOCK, make_lock(folder.run_id, {**inputs, "plan_digest": digest(plan)}))
+    write_json(folder.path / PLAN, plan)
     return folder

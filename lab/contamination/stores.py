@@ -8,20 +8,29 @@ from __future__ import annotations
 
 import difflib
 import os
-import sqlite3
 import stat
-import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated
 
+from pydantic import StringConstraints
+
+from lab.agents.base import StoreMap
 from lab.contamination.observe.detect import excerpt, find, line_of
+from lab.contamination.observe.readable import TooMuchToRead, readable_texts
+from lab.errors import InputError
 from lab.records import Evidence, Record, Store, StoreFinding, Value, digest
 
 KEEP_BYTES = 16 << 20
 """Largest file that is kept as evidence; of a larger one only size and digest are."""
 
+KEEP_TOTAL_BYTES = 256 << 20
+"""All kept files of one capture together; what comes beyond is not kept, and leaves its store's verdict open."""
+
 KEPT_DIRECTORY = "files"
 DIFF_BYTES = 200_000
+
+Sha256 = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{64})?$")]
 
 
 class FileState(Record):
@@ -30,22 +39,29 @@ class FileState(Record):
     Attributes:
         store: Store it belongs to.
         size: Bytes.
-        sha256: Digest of the content; of a link, of its target's name; empty for anything else.
-        kind: ``file``, ``link`` or ``other``.
+        sha256: Digest of the content; of a link, of its target's name; empty where it was not read.
+        kind: ``file``, ``link``, ``other`` or ``unread`` (a directory that could not be entered).
         kept: Whether its content is among the kept files.
     """
 
     store: Store
     size: int
-    sha256: str
+    sha256: Sha256
     kind: str = "file"
     kept: bool = False
 
 
 class Manifest(Record):
-    """All files of a home, by path relative to it; a path that is not UTF-8 is written with backslash escapes."""
+    """All files of a home, by path relative to it.
+
+    Attributes:
+        files: By path; a backslash and bytes that are not UTF-8 are written as escapes, so that two files never share a
+            name here.
+        hidden: Stores that may lie behind a link or in a directory that could not be entered.
+    """
 
     files: dict[str, FileState]
+    hidden: tuple[Store, ...] = ()
 
     def changed(self, after: Manifest) -> list[str]:
         """Paths that were added, changed or removed."""
@@ -57,34 +73,66 @@ class Manifest(Record):
         return (state.kind, state.sha256) if state else None
 
 
-def capture(home: Path, store_of: Callable[[str], Store], folder: Path) -> Manifest:
+def capture(home: Path, stores: StoreMap, folder: Path) -> Manifest:
     """Takes the manifest of a home and keeps its files' contents under ``folder/files``.
 
-    Links are recorded, not followed: their targets may lie outside the home.
+    Links are recorded, not followed: their targets may lie outside the home. A store that may lie behind a link, or in
+    a directory that cannot be entered, is named as hidden: absence cannot be shown there.
 
     Raises:
-        OSError: A file cannot be read, or the evidence cannot be written.
+        OSError: The evidence cannot be written.
     """
     kept = folder / KEPT_DIRECTORY
     kept.mkdir(exist_ok=True)
-    files = {}
-    for directory, _, names in os.walk(home, followlinks=False):
-        for name in sorted(names):
-            path = Path(directory) / name
-            relative = os.fsencode(path.relative_to(home)).decode("utf-8", "backslashreplace")
-            files[relative] = _file_state(path, store_of(relative), kept)
-    return Manifest(files=dict(sorted(files.items())))
+    files: dict[str, FileState] = {}
+    hidden: set[Store] = set()
+    room = KEEP_TOTAL_BYTES
+    for path, readable in _walk(home):
+        relative = _escaped(path.relative_to(home))
+        state = _file_state(path, stores.store_of(relative), kept, room) if readable else None
+        if state is None or state.kind == "link":
+            hidden |= stores.stores_below(relative)
+        room -= state.size if state and state.kept else 0
+        files[relative] = state or FileState(store=stores.store_of(relative), size=0, sha256="", kind="unread")
+    return Manifest(files=dict(sorted(files.items())), hidden=tuple(sorted(hidden)))
 
 
-def _file_state(path: Path, store: Store, kept: Path) -> FileState:
-    info = path.lstat()
-    if stat.S_ISLNK(info.st_mode):
-        return FileState(store=store, size=0, sha256=digest(os.fsencode(path.readlink())), kind="link")
-    if not stat.S_ISREG(info.st_mode):
-        return FileState(store=store, size=0, sha256="", kind="other")
-    if info.st_size > KEEP_BYTES:
-        return FileState(store=store, size=info.st_size, sha256=f"size:{info.st_size}:{info.st_mtime_ns}")
-    data = path.read_bytes()
+def _walk(root: Path) -> Iterator[tuple[Path, bool]]:
+    """Everything below a directory that is not itself a directory, and directories that cannot be entered (False)."""
+    waiting = [root]
+    while waiting:
+        directory = waiting.pop()
+        try:
+            with os.scandir(directory) as entries:
+                found = sorted(entries, key=lambda e: e.name)
+        except OSError:  # no permission, or a path longer than the kernel takes
+            yield directory, False
+            continue
+        for entry in found:
+            if entry.is_dir(follow_symlinks=False):
+                waiting.append(Path(entry.path))
+            else:
+                yield Path(entry.path), True
+
+
+def _escaped(path: Path) -> str:
+    return os.fsencode(path).replace(b"\\", b"\\x5c").decode("utf-8", "backslashreplace")
+
+
+def _file_state(path: Path, store: Store, kept: Path, room: int) -> FileState | None:
+    """State of one file; None where it cannot be read."""
+    try:
+        info = path.lstat()
+        if stat.S_ISLNK(info.st_mode):
+            return FileState(store=store, size=0, sha256=digest(os.fsencode(path.readlink())), kind="link")
+        if not stat.S_ISREG(info.st_mode):
+            return FileState(store=store, size=0, sha256="", kind="other")
+        if info.st_size > min(KEEP_BYTES, room):
+            # Not read, so only size and time can tell whether it changed.
+            return FileState(store=store, size=info.st_size, sha256=digest([info.st_size, info.st_mtime_ns]))
+        data = path.read_bytes()
+    except OSError:
+        return None
     sha256 = digest(data)
     copy = kept / sha256
     if not copy.exists():
@@ -105,75 +153,66 @@ def drop_unchanged(before: Manifest, after: Manifest, folder: Path) -> None:
 
 
 def store_changed(before: Manifest, after: Manifest, store: Store) -> bool:
-    """Whether any file of a store differs."""
-    return any((after.files.get(p) or before.files[p]).store is store for p in before.changed(after))
+    """Whether any file of a store differs; a store that has gone out of sight counts as changed."""
+    changed = any((after.files.get(p) or before.files[p]).store is store for p in before.changed(after))
+    return changed or (store in after.hidden) != (store in before.hidden)
 
 
 def findings(canary: str, before: Manifest, after: Manifest, folder: Path) -> tuple[StoreFinding, ...]:
     """Looks for the canary in every store, in what changed.
 
     What did not change cannot hold it: a scenario whose world holds its canary is refused.
+
+    Raises:
+        InputError: A kept file is missing or was changed.
     """
     changed = before.changed(after)
-    return tuple(
-        _finding(store, canary, after, changed, store_changed(before, after, store), folder) for store in Store
-    )
+    return tuple(_finding(store, canary, (before, after), changed, folder) for store in Store)
 
 
 def _finding(
-    store: Store, canary: str, after: Manifest, changed: list[str], differs: bool, folder: Path
+    store: Store, canary: str, sides: tuple[Manifest, Manifest], changed: list[str], folder: Path
 ) -> StoreFinding:
+    before, after = sides
     evidence: list[Evidence] = []
-    unread = False
+    unread = store in after.hidden
     for path in changed:
         state = after.files.get(path)
         if state is None or state.store is not store or state.kind == "other":
             continue
-        if state.kind == "link" or not state.kept:
+        if not state.kept:
             unread = True
             continue
-        file = f"{KEPT_DIRECTORY}/{state.sha256}"
-        for place, text in _texts(folder / file, path, after, folder):
-            if match := find(canary, text):
-                pointer = f"{path} {place or f'line {line_of(text, match)}'}"
-                evidence.append(Evidence(file=file, pointer=pointer, excerpt=excerpt(text, match)))
-    value = Value.YES if evidence else Value.UNDETERMINED if unread else Value.NO
-    return StoreFinding(store=store, value=value, changed=differs, evidence=tuple(evidence))
-
-
-def _texts(copy: Path, path: str, after: Manifest, folder: Path) -> list[tuple[str, str]]:
-    """The searchable texts of a kept file: its own, or the rows of a database.
-
-    A database's pages may still hold deleted rows, so its bytes alone would find what is no longer there.
-    """
-    data = copy.read_bytes()
-    if not data.startswith(b"SQLite format 3\x00"):
-        return [("", data.decode("utf-8", "replace"))]
-    try:
-        return _rows(data, path, after.files, folder)
-    except sqlite3.Error:
-        return [("(bytes of a database that cannot be opened)", data.decode("utf-8", "replace"))]
-
-
-def _rows(data: bytes, path: str, files: Mapping[str, FileState], folder: Path) -> list[tuple[str, str]]:
-    with tempfile.TemporaryDirectory(prefix="lab-db-") as scratch:
-        database = Path(scratch) / "copy.db"
-        database.write_bytes(data)
-        wal = files.get(f"{path}-wal")
-        if wal and wal.kept:
-            (Path(scratch) / "copy.db-wal").write_bytes((folder / KEPT_DIRECTORY / wal.sha256).read_bytes())
-        connection = sqlite3.connect(database)
-        connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+        wal = after.files.get(f"{path}-wal")
         try:
-            tables = [r[0] for r in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-            texts = []
-            for table in tables:
-                quoted = table.replace('"', '""')
-                for number, row in enumerate(connection.execute(f'SELECT * FROM "{quoted}"'), 1):  # noqa: S608
-                    texts.append((f"table {table} row {number}", "\n".join(str(v) for v in row if v is not None)))
-            return texts
-        finally:
-            connection.close()
+            texts = readable_texts(kept_bytes(state, folder), kept_bytes(wal, folder) if wal and wal.kept else b"")
+            for place, text in texts:
+                if match := find(canary, text):
+                    pointer = f"{path} {place or f'line {line_of(text, match)}'}"
+                    file = f"{KEPT_DIRECTORY}/{state.sha256}"
+                    evidence.append(Evidence(file=file, pointer=pointer, excerpt=excerpt(text, match)))
+        except TooMuchToRead:
+            unread = True
+    value = Value.YES if evidence else Value.UNDETERMINED if unread else Value.NO
+    return StoreFinding(store=store, value=value, changed=store_changed(before, after, store), evidence=tuple(evidence))
+
+
+def kept_bytes(state: FileState, folder: Path) -> bytes:
+    """Content of a kept file, checked against its digest.
+
+    Raises:
+        InputError: It is missing or was changed.
+    """
+    path = folder / KEPT_DIRECTORY / state.sha256
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError as error:
+        raise InputError(f"{path} is missing", "run the trial again: delete its folder, then lab resume") from error
+    if digest(data) != state.sha256:
+        raise InputError(
+            f"{path} was changed: digest mismatch", "run the trial again: delete its folder, then lab resume"
+        )
+    return data
 
 
 def text_diff(before: Manifest, after: Manifest, folder: Path) -> str:
@@ -192,4 +231,4 @@ def text_diff(before: Manifest, after: Manifest, folder: Path) -> str:
 def _lines(state: FileState | None, folder: Path) -> list[str]:
     if state is None or not state.kept:
         return []
-    return (folder / KEPT_DIRECTORY / state.sha256).read_bytes().decode("utf-8", "replace").splitlines()
+    return kept_bytes(state, folder).decode("utf-8", "replace").splitlines()

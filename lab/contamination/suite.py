@@ -17,7 +17,7 @@ from lab.contamination.trial import Bench, run_trial
 from lab.errors import ErrorBudgetExceeded, InputError
 from lab.gateway.server import GatewayHost
 from lab.isolation.base import Backend, Limits, PreparedEnvironment
-from lab.records import TrialResult
+from lab.records import TrialResult, digest
 from lab.runs.folder import RESULT, RunFolder, write_atomic
 from lab.runs.runner import Progress, run_trials
 
@@ -36,10 +36,34 @@ class Suite:
         self.folder = folder
         self.lock = folder.read(LOCK)
         self.plan = folder.read(PLAN)
-        self.trials: dict[str, dict[str, Any]] = {t["trial"]: t for t in self.plan["trials"]}
-        self.setups = {name: Setup.model_validate(data) for name, data in self.lock["setups"].items()}
-        self.scenarios = {name: self._scenario(name, locked) for name, locked in self.lock["scenarios"].items()}
         self.agent = HermesAgent()
+        try:
+            if digest(self.plan) != self.lock["plan_digest"]:
+                raise InputError(
+                    f"{folder.path / PLAN} was changed after the run was locked", "start a new run: lab run"
+                )
+            self.trials: dict[str, dict[str, Any]] = {t["trial"]: t for t in self.plan["trials"]}
+            self.identities = {
+                name: TrialIdentity(**{part: planned[part] for part in TrialIdentity.model_fields})
+                for name, planned in self.trials.items()
+            }
+            self.setups = {name: Setup.model_validate(data) for name, data in self.lock["setups"].items()}
+            self.backend_name = str(self.lock["backend"]["name"])
+            self.versions = [str(b["version"]) for b in self.lock["builds"].values()]
+            self.environments = {str(b["environment_digest"]) for b in self.lock["builds"].values()}
+            bounds = self.lock["limits"]
+            self.limits = Limits(int(bounds["memory_bytes"]), wall_seconds=float(bounds["wall_seconds"]))
+            locked = {str(name): str(value) for name, value in self.lock["scenarios"].items()}
+            planned_names = {(t["scenario"], t["setup"]) for t in self.trials.values()}
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            what = f"{folder.path}: lock.json or plan.json has not the form of a run ({type(error).__name__}: {error})"
+            raise InputError(what.splitlines()[0], "start a new run: lab run") from error
+        self.scenarios = {name: self._scenario(name, value) for name, value in locked.items()}
+        for scenario, setup in planned_names:
+            if scenario not in self.scenarios or setup not in self.setups:
+                raise InputError(
+                    f"{folder.path}: the plan names what the lock does not hold", "start a new run: lab run"
+                )
 
     def _scenario(self, name: str, locked: str) -> Scenario:
         path = self.folder.path / SCENARIOS / f"{name}.json"
@@ -50,11 +74,6 @@ class Suite:
         if scenario.digest != locked:
             raise InputError(f"{path} was changed after the run was locked", "start a new run: lab run")
         return scenario
-
-    def identity(self, trial: str) -> TrialIdentity:
-        """What a result says of itself before it is known."""
-        planned = self.trials[trial]
-        return TrialIdentity(**{name: planned[name] for name in TrialIdentity.model_fields})
 
     def results(self) -> list[TrialResult]:
         """The results so far, in the order of the plan.
@@ -90,7 +109,7 @@ class Suite:
             if not (path / COURSE).is_file():
                 continue
             expect = self.setups[planned["setup"]].expect
-            result = judge(self.identity(trial), self.scenarios[planned["scenario"]], expect, self.agent, path)
+            result = judge(self.identities[trial], self.scenarios[planned["scenario"]], expect, self.agent, path)
             write_atomic(path / RESULT, result.model_dump_json(indent=2).encode() + b"\n")
             count += 1
         return count
@@ -126,7 +145,8 @@ class Suite:
             ErrorBudgetExceeded: Too many errors; the run stops early.
         """
         self._check_same(backend, environment)
-        bounds = limits or Limits(**self.lock["limits"])
+        self.folder.unseal()
+        bounds = limits or self.limits
         errors = {r.trial for r in self.results() if r.status == "error"}
         pending = self.pending(retry_errors)
         errors -= set(pending)
@@ -147,7 +167,7 @@ class Suite:
                 planned = self.trials[trial]
                 folder = self.folder.fresh_trial(trial)
                 setup, scenario = self.setups[planned["setup"]], self.scenarios[planned["scenario"]]
-                return run_trial(self.identity(trial), scenario, setup, bench, folder, cancel).status.value
+                return run_trial(self.identities[trial], scenario, setup, bench, folder, cancel).status.value
 
             finished = run_trials(
                 pending, execute, workers=workers, total=len(self.trials), on_progress=count, stop=blown
@@ -161,13 +181,9 @@ class Suite:
         return finished
 
     def _check_same(self, backend: Backend, environment: PreparedEnvironment) -> None:
-        locked = self.lock["backend"]["name"]
-        if backend.name != locked:
-            raise InputError(
-                f"the run was locked with backend {locked}, not {backend.name}", "start a new run: lab run"
-            )
-        digests = {b["environment_digest"] for b in self.lock["builds"].values()}
-        if environment.digest not in digests:
-            raise InputError(
-                f"the build's environment {environment.digest[:12]} is not the locked one", "start a new run: lab run"
-            )
+        if backend.name != self.backend_name:
+            told = f"the run was locked with backend {self.backend_name}, not {backend.name}"
+            raise InputError(told, "start a new run: lab run")
+        if environment.digest not in self.environments:
+            told = f"the build's environment {environment.digest[:12]} is not the locked one"
+            raise InputError(told, "start a new run: lab run")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
+import subprocess
 import tempfile
 import threading
 import time
@@ -27,7 +27,7 @@ from lab.contamination.observe.judge import (
 )
 from lab.contamination.scenarios.scenario import Scenario
 from lab.contamination.stores import Manifest, capture, drop_unchanged, store_changed, text_diff
-from lab.errors import EnvironmentUnusable, SandboxCancelled, SandboxError, SandboxStartFailed
+from lab.errors import EnvironmentUnusable, LabError, SandboxCancelled, SandboxError, SandboxStartFailed
 from lab.gateway.policies.base import Script
 from lab.gateway.policies.scripted import policy_named
 from lab.gateway.server import GatewayHost, TrialGateway
@@ -40,7 +40,7 @@ from lab.isolation.base import (
     SandboxSpec,
     sandbox_ids,
 )
-from lab.records import TrialResult
+from lab.records import TrialResult, digest
 from lab.runs.folder import RESULT, write_atomic, write_json
 
 SCRIPTED = "scripted:"
@@ -100,12 +100,47 @@ def run_trial(
     work = Path(tempfile.mkdtemp(prefix=f"{WORK_PREFIX}{os.getpid()}-"))
     try:
         course = _Course(identity, scenario, setup, bench, folder, work, cancel).run()
+    except (LabError, OSError):
+        raise
+    except Exception as error:
+        # One odd trial must neither end the run nor become a result.
+        course = Course(cause="lab_fault", detail=f"{type(error).__name__}: {error}"[:500])
     finally:
-        shutil.rmtree(work, ignore_errors=True)
+        remove_tree(work)
+    requests = folder / REQUESTS
+    data = requests.read_bytes() if requests.exists() else b""
+    course = course.model_copy(update={"exchanges": data.count(b"\n"), "requests_sha256": digest(data)})
     write_json(folder / COURSE, course.model_dump(mode="json"))
-    result = judge(identity, scenario, setup.expect, bench.agent, folder)
-    write_atomic(folder / RESULT, result.model_dump_json(indent=2).encode() + b"\n")
-    return result
+    try:
+        text = judge(identity, scenario, setup.expect, bench.agent, folder).model_dump_json(indent=2)
+    except (OSError, LabError):
+        raise
+    except Exception as error:
+        course = course.model_copy(update={"cause": "judge_fault", "detail": f"{type(error).__name__}: {error}"[:500]})
+        write_json(folder / COURSE, course.model_dump(mode="json"))
+        text = judge(identity, scenario, setup.expect, bench.agent, folder).model_dump_json(indent=2)
+    write_atomic(folder / RESULT, text.encode() + b"\n")
+    return TrialResult.model_validate_json(text)
+
+
+def remove_tree(path: Path) -> None:
+    """Removes a directory that a sandbox may have filled; the system's ``rm`` takes any depth and follows no link."""
+    subprocess.run(["rm", "-rf", "--one-file-system", "--", path], check=False, stderr=subprocess.DEVNULL)
+
+
+def sweep_work_directories() -> list[str]:
+    """Removes working directories whose lab process is gone: a killed lab cannot tidy up.
+
+    Returns:
+        Paths of the removed directories.
+    """
+    removed = []
+    for path in Path(tempfile.gettempdir()).glob(f"{WORK_PREFIX}*"):
+        owner = path.name.removeprefix(WORK_PREFIX).split("-")[0]
+        if owner.isdigit() and not Path(f"/proc/{owner}").exists() and path.lstat().st_uid == os.geteuid():
+            remove_tree(path)
+            removed.append(str(path))
+    return removed
 
 
 class _Course:
@@ -151,7 +186,7 @@ class _Course:
             Cause and detail of an infrastructure error; both empty where it ended well.
         """
         script = self._script(turns)
-        shutil.rmtree(self.io, ignore_errors=True)
+        remove_tree(self.io)
         self.io.mkdir(mode=0o755)
         job = self.bench.agent.job([user for user, _ in turns])
         (self.io / JOB_NAME).write_bytes(json.dumps(job).encode())
@@ -173,8 +208,10 @@ class _Course:
             self.bench.gateways.close(gateway)
             self.requests = gateway.seq
             self.seconds[phase] = round(time.monotonic() - started, 3)
-        if gateway.failure:
+        if isinstance(gateway.failure, OSError):
             raise gateway.failure
+        if gateway.failure:
+            return "recording_limit", str(gateway.failure)
         outcome = self.io / OUTCOME_NAME
         if phase == "session" and outcome.is_file() and not outcome.is_symlink():
             write_atomic(self.folder / OUTCOME, outcome.read_bytes()[: 4 << 20])
@@ -221,7 +258,7 @@ class _Course:
         )
 
     def _capture(self, name: str) -> Manifest:
-        manifest = capture(self.home, self.bench.agent.store_of, self.folder)
+        manifest = capture(self.home, self.bench.agent, self.folder)
         write_json(self.folder / name, manifest.model_dump(mode="json"))
         return manifest
 

@@ -6,7 +6,8 @@ The signals are texts the agent itself puts into its requests; they were the sam
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
+import re
+from collections.abc import Collection
 
 from lab.gateway.exchange import RequestClass
 from lab.gateway.request import ChatRequest
@@ -22,12 +23,35 @@ TITLE_OPENING = "Generate a short, descriptive title"
 DELEGATE_PHRASE = "You are a focused subagent working on a specific delegated task"
 
 
+_LONG_ENOUGH = 40
+"""Characters from which on a delivered turn is recognised inside a longer message as well."""
+
+
+def fold(text: str) -> str:
+    """The letters and digits of a text: an agent may strip or change what stands between them on the way."""
+    return re.sub(r"[\W_]+", "", text)
+
+
+def is_delivered(text: str, delivered: Collection[str]) -> bool:
+    """Whether a message is one of the user turns that the lab delivered, or holds one.
+
+    Args:
+        text: Text of a user message.
+        delivered: Texts of the turns.
+    """
+    if text in delivered:
+        return True
+    folded = fold(text)
+    turns = [fold(turn) for turn in delivered]
+    return any(turn == folded or (len(turn) >= _LONG_ENOUGH and turn in folded) for turn in turns)
+
+
 def is_review_prompt(text: str) -> bool:
     """Whether a user message is the agent's own review prompt, whole: its opening and its closing words."""
     return text.lstrip().startswith(REVIEW_OPENINGS) and REVIEW_CLOSING in text
 
 
-def review_prompt_index(request: ChatRequest, delivered: AbstractSet[str]) -> int | None:
+def review_prompt_index(request: ChatRequest, delivered: Collection[str]) -> int | None:
     """Finds the review prompt that a request answers.
 
     The search goes backwards over user messages, because the agent appends synthetic user messages of its own
@@ -45,14 +69,14 @@ def review_prompt_index(request: ChatRequest, delivered: AbstractSet[str]) -> in
         message = request.messages[index]
         if message.role != "user":
             continue
-        if message.text in delivered:
+        if is_delivered(message.text, delivered):
             return None
         if is_review_prompt(message.text):
             return index
     return None
 
 
-def classify(request: ChatRequest, delivered: AbstractSet[str]) -> RequestClass:
+def classify(request: ChatRequest, delivered: Collection[str]) -> RequestClass:
     """Classifies a parsed chat request.
 
     A review is tested before a delegate: a child agent's own review is a review.

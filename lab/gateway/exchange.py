@@ -89,7 +89,7 @@ class Exchange(Record):
 
 
 def read_exchanges(path: Path) -> list[Exchange]:
-    """Reads ``requests.jsonl`` and checks every digest.
+    """Reads ``requests.jsonl``; checks every digest and that no exchange is missing or out of order.
 
     Raises:
         InputError: A line is damaged or a body does not match its digest; the line is named.
@@ -107,6 +107,8 @@ def _iterate(path: Path) -> Iterator[Exchange]:
             for body in (exchange.request, exchange.response):
                 if digest(body.data) != body.sha256:
                     raise InputError(f"{path} line {number} was changed: digest mismatch", "run the trial again")
+            if exchange.seq != number:
+                raise InputError(f"{path} line {number} is exchange {exchange.seq}", "run the trial again")
             yield exchange
 
 

@@ -40,7 +40,7 @@ def encode(reply: Reply, request: ChatRequest) -> tuple[str, bytes]:
         {
             "id": f"call_lab_{len(request.messages)}_{i}",
             "type": "function",
-            "function": {"name": c.name, "arguments": json.dumps(c.arguments, ensure_ascii=False)},
+            "function": {"name": c.name, "arguments": json.dumps(c.arguments)},
         }
         for i, c in enumerate(reply.calls)
     ]
@@ -57,7 +57,7 @@ def encode(reply: Reply, request: ChatRequest) -> tuple[str, bytes]:
             message["tool_calls"] = calls
         choice = {"index": 0, "message": message, "finish_reason": finish}
         body = {**head, "object": "chat.completion", "choices": [choice], "usage": usage}
-        return "application/json", json.dumps(body, ensure_ascii=False).encode()
+        return "application/json", json.dumps(body).encode()
     delta: dict[str, Any] = {"role": "assistant", "content": reply.text or None}
     if calls:
         delta["tool_calls"] = [{"index": i, **call} for i, call in enumerate(calls)]
@@ -66,7 +66,7 @@ def encode(reply: Reply, request: ChatRequest) -> tuple[str, bytes]:
         {**chunk, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]},
         {**chunk, "choices": [{"index": 0, "delta": {}, "finish_reason": finish}], "usage": usage},
     ]
-    lines = [f"data: {json.dumps(e, ensure_ascii=False)}\n\n" for e in events]
+    lines = [f"data: {json.dumps(e)}\n\n" for e in events]
     return "text/event-stream", ("".join(lines) + "data: [DONE]\n\n").encode()
 
 

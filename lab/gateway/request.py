@@ -57,12 +57,15 @@ def parse_request(body: bytes) -> ChatRequest:
     """
     try:
         data = json.loads(body.decode("utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # ValueError: no UTF-8, no JSON, or an integer of thousands of digits
         raise UnparsableRequest(f"the body is not JSON: {error}") from None
     if not isinstance(data, dict) or not isinstance(data.get("messages"), list):
         raise UnparsableRequest("the body has no list of messages")
     schemas = {}
-    for tool in data.get("tools") or []:
+    tools = data.get("tools") or []
+    if not isinstance(tools, list):
+        raise UnparsableRequest("the tools are not a list")
+    for tool in tools:
         function = tool.get("function") if isinstance(tool, dict) else None
         if not isinstance(function, dict) or not isinstance(function.get("name"), str):
             raise UnparsableRequest("a tool has no function name")

@@ -7,6 +7,7 @@ before its answer is sent.
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future
@@ -17,20 +18,44 @@ from typing import Any, TypeVar
 from aiohttp import web
 
 from lab.errors import EnvironmentUnusable
-from lab.gateway.classify import classify, review_prompt_index
+from lab.gateway.classify import classify, fold, review_prompt_index
 from lab.gateway.exchange import Body, Exchange, RequestClass
 from lab.gateway.policies.base import Policy, Script
 from lab.gateway.replies import Reply, encode, error_body, models_body
 from lab.gateway.request import ChatRequest, UnparsableRequest, parse_request
 
 MAX_REQUEST_BYTES = 64 << 20
+MAX_RECORDED_BYTES = 512 << 20
+"""Requests of one trial together: what a trial may make the lab write."""
+
 CONTEXT_LENGTH = 131_072
 CHAT_PATH = "/v1/chat/completions"
 MODELS_PATH = "/v1/models"
 AUXILIARY_REPLY = Reply(text="OK")
 OUT_OF_SCRIPT_REPLY = Reply(text="Is there anything else?")
+_JSON = "application/json"
 
 T = TypeVar("T")
+
+
+class RecordingLimit(Exception):
+    """A trial sent more than may be recorded."""
+
+
+class _Complaints(logging.Handler):
+    """Takes what the HTTP library logs: a request so broken that no handler saw it must still be recorded.
+
+    All levels, because bytes that are no HTTP at all are logged as mere debugging.
+    """
+
+    def __init__(self, gateway: TrialGateway) -> None:
+        super().__init__(logging.DEBUG)
+        self._gateway = gateway
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        problem = f"{record.getMessage()}: {type(error).__name__ if error else 'no cause given'}"
+        self._gateway.record_broken(problem)
 
 
 @dataclass
@@ -45,8 +70,9 @@ class TrialGateway:
         phase: Phase written into each exchange.
         model: Model name offered by ``GET /v1/models``.
         seq: Number of the last exchange.
+        recorded: Bytes of the requests so far.
         died: Set when the endpoint ended although nobody closed it.
-        failure: Why recording failed (a full disk); the trial is an error then.
+        failure: Why recording failed (a full disk, too much); the trial cannot be a result then.
     """
 
     socket: Path
@@ -56,15 +82,19 @@ class TrialGateway:
     phase: str
     model: str
     seq: int = 0
+    recorded: int = 0
     died: threading.Event = field(default_factory=threading.Event)
-    failure: BaseException | None = None
+    failure: Exception | None = None
     _runner: web.AppRunner | None = None
 
     async def start(self) -> None:
         """Binds the socket."""
         app = web.Application(client_max_size=MAX_REQUEST_BYTES)
         app.router.add_route("*", "/{path:.*}", self._handle)
-        self._runner = web.AppRunner(app, access_log=None)
+        logger = logging.Logger("gateway", logging.DEBUG)
+        logger.addHandler(_Complaints(self))
+        # Bodies are recorded as they were on the wire, so nothing may be decompressed on the way.
+        self._runner = web.AppRunner(app, access_log=None, logger=logger, auto_decompress=False)
         await self._runner.setup()
         await web.UnixSite(self._runner, str(self.socket)).start()
         self.socket.chmod(0o666)  # the sandbox user is another one; the directory is private to the trial
@@ -76,68 +106,80 @@ class TrialGateway:
             await runner.cleanup()
 
     async def _handle(self, http: web.Request) -> web.StreamResponse:
+        body = b""
         try:
             body = await http.read()
+            kind, status, content_type, answer, problem = self._answer(http, body)
         except web.HTTPRequestEntityTooLarge:
-            body = b""
-            kind, problem = RequestClass.UNPARSABLE, f"the body is larger than {MAX_REQUEST_BYTES} bytes"
-            return self._answer(http, body, kind, 413, "application/json", error_body(problem), problem)
+            kind, status, content_type = RequestClass.UNPARSABLE, 413, _JSON
+            problem = f"the body is larger than {MAX_REQUEST_BYTES} bytes"
+            answer = error_body(problem)
+        except (ConnectionError, asyncio.CancelledError):
+            self.record_broken("the connection was cut in the middle of a request")
+            raise
+        except Exception as error:
+            kind, status, content_type = RequestClass.UNPARSABLE, 500, _JSON
+            problem = f"the gateway cannot answer this request: {type(error).__name__}: {error}"
+            answer = error_body(problem)
+        if not self._record(http.method, http.path_qs, kind, body, status, answer, problem):
+            return web.Response(status=500, body=error_body("the exchange could not be recorded"))
+        return web.Response(status=status, body=answer, headers={"content-type": content_type})
+
+    def _answer(self, http: web.Request, body: bytes) -> tuple[RequestClass, int, str, bytes, str]:
         if http.method == "GET" and http.path == MODELS_PATH:
-            answer = models_body(self.model, CONTEXT_LENGTH)
-            return self._answer(http, body, RequestClass.PROBE, 200, "application/json", answer)
+            return RequestClass.PROBE, 200, _JSON, models_body(self.model, CONTEXT_LENGTH), ""
         if http.path != CHAT_PATH or http.method != "POST":
             answer = error_body("this endpoint offers chat completions and the list of models")
-            return self._answer(http, body, RequestClass.PROBE, 404, "application/json", answer)
+            return RequestClass.PROBE, 404, _JSON, answer, ""
         try:
             request = parse_request(body)
         except UnparsableRequest as error:
-            answer = error_body(str(error))
-            return self._answer(http, body, RequestClass.UNPARSABLE, 400, "application/json", answer, str(error))
+            return RequestClass.UNPARSABLE, 400, _JSON, error_body(str(error)), str(error)
         kind = classify(request, self.script.delivered)
-        content_type, answer = encode(self._reply(kind, request), request)
-        return self._answer(http, body, kind, 200, content_type, answer)
+        return kind, 200, *encode(self._reply(kind, request), request), ""
 
     def _reply(self, kind: RequestClass, request: ChatRequest) -> Reply:
         if kind is RequestClass.REVIEW:
             prompt = review_prompt_index(request, self.script.delivered)
             return self.policy(request, prompt if prompt is not None else len(request.messages), self.script)
         if kind is RequestClass.FOREGROUND:
-            replies = dict(self.script.turns)
-            asked = [m.text for m in request.messages if m.role == "user" and m.text in replies]
-            return Reply(text=replies[asked[-1]]) if asked else OUT_OF_SCRIPT_REPLY
+            replies = {fold(user): assistant for user, assistant in self.script.turns}
+            asked = [fold(m.text) for m in request.messages if m.role == "user"]
+            said = [replies[turn] for turn in asked if turn in replies]
+            return Reply(text=said[-1]) if said else OUT_OF_SCRIPT_REPLY
         return AUXILIARY_REPLY
 
-    def _answer(
-        self,
-        http: web.Request,
-        body: bytes,
-        kind: RequestClass,
-        status: int,
-        content_type: str,
-        answer: bytes,
-        problem: str = "",
-    ) -> web.Response:
-        self.seq += 1
+    def record_broken(self, problem: str) -> None:
+        """Records that something came in which was no whole HTTP request."""
+        self._record("", "", RequestClass.UNPARSABLE, b"", 400, b"", problem)
+
+    def _record(
+        self, method: str, path: str, kind: RequestClass, body: bytes, status: int, answer: bytes, problem: str
+    ) -> bool:
+        """Appends an exchange; False where that fails, for an answer without a record would be a step unseen."""
+        self.recorded += len(body)
         exchange = Exchange(
-            seq=self.seq,
+            seq=self.seq + 1,
             phase=self.phase,
-            method=http.method,
-            path=http.path_qs,
+            method=method,
+            path=path.encode("utf-8", "replace").decode(),
             kind=kind,
             request=Body.of(body),
             status=status,
             response=Body.of(answer),
-            problem=problem,
+            problem=problem.encode("utf-8", "replace").decode(),
         )
         try:
+            if self.recorded > MAX_RECORDED_BYTES:
+                raise RecordingLimit(f"the trial sent more than {MAX_RECORDED_BYTES >> 20} MiB of requests")
             with self.record.open("ab") as stream:
                 stream.write(exchange.model_dump_json().encode() + b"\n")
-        except OSError as error:
-            # An answer without a record would be a step of the trial that nobody can re-check.
-            self.failure = error
+        except (OSError, RecordingLimit) as error:
+            self.failure = self.failure or error
             self.died.set()
-            return web.Response(status=500, body=error_body("the exchange could not be recorded"))
-        return web.Response(status=status, body=answer, headers={"content-type": content_type})
+            return False
+        self.seq += 1
+        return True
 
 
 class GatewayHost:

@@ -12,17 +12,24 @@ import subprocess
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from lab.errors import SandboxStartFailed
 from lab.isolation import cgroup
 from lab.isolation.base import BackendStatus, Exit, ReapReport, SandboxSpec
-from lab.isolation.bwrap_command import bwrap_command, launch_command, missing_program, namespace_options
+from lab.isolation.bwrap_command import (
+    bwrap_command,
+    filter_options,
+    launch_command,
+    missing_program,
+    namespace_options,
+)
 from lab.isolation.bwrap_reap import group_identity, reap_sandboxes
 from lab.isolation.creator import process_start, sandbox_labels
 from lab.isolation.pump import STDERR, STDOUT, Ending, Pump, conclude
 from lab.isolation.sandbox_records import SandboxRecord, records_directory, remove_record, write_record
+from lab.isolation.seccomp import filter_file, filter_program
 
 BWRAP_MEND = "apt-get install -y bubblewrap"
 """What makes bubblewrap available on a machine that has none."""
@@ -46,7 +53,7 @@ class BwrapBackend:
         return "bwrap"
 
     def status(self) -> BackendStatus:
-        """Starts a trivial sandbox with the namespaces of a real one; names the mend where that fails."""
+        """Starts a trivial sandbox with namespaces and filter of a real one; names the mend where that fails."""
         program = shutil.which("bwrap", path=_SEARCH_PATH)
         if program is None:
             return BackendStatus(usable=False, problem="bubblewrap is not installed", mend=BWRAP_MEND)
@@ -54,7 +61,9 @@ class BwrapBackend:
         trial = [program, *namespace_options(as_root), "--die-with-parent", "--ro-bind", "/", "/"]
         try:
             version = _output([program, "--version"]).split()[-1]
-            _output([*trial, "--proc", "/proc", "--dev", "/dev", "--", "/bin/true"])
+            with _open_filter() as filter_fd:
+                trial += ["--proc", "/proc", "--dev", "/dev", *filter_options(filter_fd)]
+                _output([*trial, "--", "/bin/true"], *_present(filter_fd))
         except (OSError, subprocess.SubprocessError, IndexError) as error:
             return BackendStatus(
                 usable=False,
@@ -139,18 +148,19 @@ class _Process:
         as_root = os.geteuid() == 0
         status_read, status_write = os.pipe()
         try:
-            line = bwrap_command(program, spec, as_root=as_root, status_fd=status_write)
-            entries = group.entry_files() if group else ()
-            self._popen = subprocess.Popen(
-                launch_command(spec.limits, entries, line, as_root=as_root, group_less=group is None),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                pass_fds=(status_write,),
-                env={"PATH": _SEARCH_PATH},
-                cwd="/",
-                start_new_session=True,  # a Ctrl-C of the terminal reaches the lab alone, which then cancels in order
-            )
+            with _open_filter() as filter_fd:
+                line = bwrap_command(program, spec, as_root=as_root, status_fd=status_write, filter_fd=filter_fd)
+                entries = group.entry_files() if group else ()
+                self._popen = subprocess.Popen(
+                    launch_command(spec.limits, entries, line, as_root=as_root, group_less=group is None),
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    pass_fds=(status_write, *_present(filter_fd)),
+                    env={"PATH": _SEARCH_PATH},
+                    cwd="/",
+                    start_new_session=True,  # a Ctrl-C of the terminal reaches the lab alone, which cancels in order
+                )
         except BaseException:
             os.close(status_read)
             raise
@@ -243,7 +253,13 @@ def _check(spec: SandboxSpec) -> str:
 
 
 def _weaknesses(as_root: bool) -> tuple[str, ...]:
-    found = ["bwrap: no system-call filter, so the whole kernel interface is open to the program"]
+    if filter_program() is None:
+        found = [f"bwrap: no system-call filter for {os.uname().machine}: the whole kernel interface is open"]
+    else:
+        found = [
+            "bwrap: the system-call filter is a deny list (namespaces, keyrings, mounts, tracing, administration);"
+            " every call that it does not name goes through"
+        ]
     if not as_root:
         found.append("bwrap: the program has the lab's own user id on the host")
     hierarchies = cgroup.detect()
@@ -257,7 +273,25 @@ def _weaknesses(as_root: bool) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _output(command: list[str]) -> str:
+@contextlib.contextmanager
+def _open_filter() -> Iterator[int | None]:
+    """The filter of this machine as a descriptor to pass on; None where there is none."""
+    program = filter_program()
+    if program is None:
+        yield None
+        return
+    descriptor = filter_file(program)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _present(descriptor: int | None) -> tuple[int, ...]:
+    return () if descriptor is None else (descriptor,)
+
+
+def _output(command: list[str], *descriptors: int) -> str:
     done = subprocess.run(
         command,
         stdin=subprocess.DEVNULL,
@@ -266,6 +300,7 @@ def _output(command: list[str]) -> str:
         errors="replace",
         timeout=_TRIAL_SECONDS,
         check=True,
+        pass_fds=descriptors,
     )
     return done.stdout
 

@@ -19,12 +19,10 @@ _MOUNT_PARENT_BYTES = 64 << 10
 # in a lab that runs several threads.
 _ENTER_GROUPS = 'while [ "$1" != -- ]; do echo $$ >"$1" || exit 125; shift; done; shift; exec "$@"'
 
-# As root, bubblewrap drops all capabilities and the program gets another user id: bubblewrap's death can then no
-# longer kill
-# the program, for want of permission. So both live in a process namespace whose first process is bubblewrap: when it
-# ends, in
-# whatever way, the kernel itself ends everything in there. The lab's death reaches it through the two parent-death
-# signals.
+# As root, bubblewrap drops all capabilities and the program gets another user id: bubblewrap's death can then no longer
+# kill the program, for want of permission. So both live in a process namespace whose first process is bubblewrap: when
+# it ends, in whatever way, the kernel itself ends everything in there. The lab's death reaches it through the two
+# parent-death signals.
 _WARDEN = ("setpriv", "--pdeathsig", "KILL", "--", "unshare", "--pid", "--fork", "--kill-child=SIGKILL", "--")
 
 NAMESPACES = ("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup")
@@ -34,6 +32,11 @@ NAMESPACES = ("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"
 def namespace_options(as_root: bool) -> list[str]:
     """Namespaces to unshare: root needs no user namespace, and without one the ids inside are those of the kernel."""
     return [*NAMESPACES] if as_root else ["--unshare-user", *NAMESPACES, "--disable-userns"]
+
+
+def filter_options(filter_fd: int | None) -> list[str]:
+    """Bubblewrap sets the filter as its very last act, so that only the program and its chain are bound by it."""
+    return [] if filter_fd is None else ["--seccomp", str(filter_fd)]
 
 
 def launch_command(
@@ -56,7 +59,9 @@ def launch_command(
     return [*enter, "prlimit", *bounds, "--", *(_WARDEN if as_root else ()), *program]
 
 
-def bwrap_command(bwrap: str, spec: SandboxSpec, *, as_root: bool, status_fd: int) -> list[str]:
+def bwrap_command(
+    bwrap: str, spec: SandboxSpec, *, as_root: bool, status_fd: int, filter_fd: int | None = None
+) -> list[str]:
     """The bubblewrap command line for ``spec``.
 
     Args:
@@ -64,6 +69,7 @@ def bwrap_command(bwrap: str, spec: SandboxSpec, *, as_root: bool, status_fd: in
         spec: What to run.
         as_root: Whether the lab runs as root; the program then is given ``SANDBOX_UID`` by the kernel itself.
         status_fd: Inherited descriptor for bubblewrap's own status lines.
+        filter_fd: Inherited descriptor of the system-call filter; None where there is none for this machine.
 
     Raises:
         SandboxStartFailed: A mount target has no place in the root file system.
@@ -75,6 +81,7 @@ def bwrap_command(bwrap: str, spec: SandboxSpec, *, as_root: bool, status_fd: in
     parents = mount_parents(root, (mount.target for mount in mounts))
     line = [bwrap, *namespace_options(as_root)]
     line += ["--die-with-parent", "--new-session", "--as-pid-1", "--json-status-fd", str(status_fd)]
+    line += filter_options(filter_fd)
     line += ["--hostname", "lab", "--ro-bind", str(root), "/", "--proc", "/proc", "--dev", "/dev"]
     line += _tmpfs("/dev/shm", min(_SHM_BYTES, spec.limits.tmp_bytes), "1777")  # noqa: S108
     line += ["--remount-ro", "/dev"]

@@ -100,9 +100,8 @@ class Group:
         for path in self.paths.values():
             path.mkdir(parents=True, exist_ok=True)
         if unified := self.paths.get(_UNIFIED):
-            with contextlib.suppress(
-                OSError
-            ):  # a concurrent clean-up may have taken the parent away, and it is new now
+            # A concurrent clean-up may have taken the parent away, and it is new now.
+            with contextlib.suppress(OSError):
                 _enable(unified.parent)
         for path, text, optional in self._settings(limits, limits.processes + extra_processes):
             with contextlib.suppress(*([FileNotFoundError, PermissionError] if optional else [])):

@@ -36,6 +36,10 @@ PROBE_INSIDE = f"{DRIVER_TARGET}/probe.py"
 CHANNELS: Final = ("tcp", "tcp6", "udp", "abstract")
 """Ways out of a sandbox that the probe tries against the listeners."""
 
+CALLS: Final = ("unshare", "clone", "clone3", "add_key", "keyctl")
+"""System calls that the probe tries when asked for ``calls``: three ways to a user namespace, two to the keyring."""
+
+_REFUSALS = ("EPERM", "ENOSYS")
 _READ_ONLY = ("/", "/usr", "/etc", "/opt/agent", DRIVER_TARGET, "/var/tmp", "/dev")  # noqa: S108
 _WRITABLE = (SANDBOX_HOME, "/tmp")  # noqa: S108
 _HOST_SECONDS = 60
@@ -114,6 +118,28 @@ def probe_outside(probe: Path, question: Mapping[str, Any]) -> dict[str, Any]:
     return report
 
 
+def host_refusals() -> tuple[str, ...]:
+    """Why this host itself may refuse ``CALLS`` to the lab; empty where the positive control has to succeed."""
+    wanted = {
+        "/proc/sys/user/max_user_namespaces": "0",
+        "/proc/sys/kernel/unprivileged_userns_clone": "0",
+        "/proc/sys/kernel/apparmor_restrict_unprivileged_userns": "1",
+    }
+    found = [f"{path} is {value}" for path, value in wanted.items() if _text(Path(path)).strip() == value]
+    if "\nSeccomp:\t2" in _text(Path("/proc/self/status")):
+        found.append("the lab itself runs under a system-call filter")
+    if not Path("/proc/keys").exists():
+        found.append("the kernel has no keyrings")
+    return tuple(found)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
+
+
 def probe_spec(
     environment: PreparedEnvironment, home: Path, question: Mapping[str, Any], env: Mapping[str, str]
 ) -> SandboxSpec:
@@ -147,6 +173,15 @@ def probe_inside(backend: Backend, spec: SandboxSpec) -> dict[str, Any]:
         raise SandboxError(f"the probe failed with {done.code}", stdout=done.stdout, stderr=done.stderr)
     report: dict[str, Any] = json.loads(done.stdout)
     return report
+
+
+def calls_let_through(report: Mapping[str, Any]) -> tuple[str, ...]:
+    """Calls that a report from inside shows as not refused by a filter; empty is the proof.
+
+    An architecture on which the probe knows no numbers leaves calls untried, which is no proof: they are named too.
+    """
+    calls = report["calls"]
+    return tuple(f"{name}: {calls.get(name, 'not tried')}" for name in CALLS if calls.get(name) not in _REFUSALS)
 
 
 def violations(report: Mapping[str, Any], env: Mapping[str, str]) -> tuple[str, ...]:

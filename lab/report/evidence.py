@@ -17,9 +17,13 @@ FILES = (
     "stores.diff",
     "home-before.json",
     "home-after.json",
-    "stdout.txt",
-    "stderr.txt",
-    "job.json",
+    "job-session.json",
+    "outcome.json",
+    "session.stdout.txt",
+    "session.stderr.txt",
+    "job-load.json",
+    "load.stdout.txt",
+    "load.stderr.txt",
     "result.json",
 )
 """Evidence files of a trial that a report may link to, in the order in which they are shown."""

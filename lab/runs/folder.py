@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,8 @@ from lab.errors import InputError
 
 RESULT = "result.json"
 CHECKSUMS = "SHA256SUMS"
+LOCK_FILE = ".lock"
+_SAFE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 
 
 def write_atomic(path: Path, data: bytes) -> None:
@@ -56,9 +61,16 @@ class RunFolder:
         Raises:
             OSError: It cannot be made.
         """
-        path = root / run_id
-        (path / "trials").mkdir(parents=True)
-        return cls(path)
+        root.mkdir(parents=True, exist_ok=True)
+        for suffix in ("", *(f"-{n}" for n in range(2, 100))):
+            path = root / f"{run_id}{suffix}"
+            try:
+                path.mkdir()
+            except FileExistsError:  # another run of the same plan began within the same second
+                continue
+            (path / "trials").mkdir()
+            return cls(path)
+        raise InputError(f"{root / run_id} and 98 like it exist", "wait a second")
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
@@ -89,15 +101,36 @@ class RunFolder:
             data = json.loads(path.read_bytes())
         except FileNotFoundError as error:
             raise InputError(f"{path} is missing", "give a folder made by lab run") from error
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InputError(f"{path} is damaged: {error}", "start a new run: lab run") from error
         if not isinstance(data, dict):
             raise InputError(f"{path} is damaged: not an object", "start a new run: lab run")
         return data
 
     def trial(self, trial_id: str) -> Path:
-        """The folder of one trial."""
-        return self.path / "trials" / trial_id
+        """The folder of one trial.
+
+        Raises:
+            InputError: The id could lead out of the run folder.
+        """
+        path = self.path / "trials" / trial_id
+        if not _SAFE_ID.fullmatch(trial_id) or path.is_symlink() or path.parent.is_symlink():
+            raise InputError(f"{trial_id!r} names no trial folder of {self.path}", "start a new run: lab run")
+        return path
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Keeps every other lab process out of the folder while one writes in it.
+
+        Raises:
+            InputError: Another process is at work in it.
+        """
+        with (self.path / LOCK_FILE).open("wb") as stream:
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise InputError(f"another lab is at work in {self.path}", "wait until it has ended") from None
+            yield
 
     def is_done(self, trial_id: str) -> bool:
         """Whether a trial's result, its last file, is there."""
@@ -120,6 +153,32 @@ class RunFolder:
         path.mkdir(parents=True)
         return path
 
+    def unseal(self) -> None:
+        """Takes the seal away before anything is run in the folder."""
+        (self.path / CHECKSUMS).unlink(missing_ok=True)
+
+    def check_seal(self, derived: Collection[str]) -> None:
+        """Checks the evidence against the seal, where there is one.
+
+        Args:
+            derived: Names of files that are written again and need not match: reports, or every ``result.json``.
+
+        Raises:
+            InputError: A sealed file is missing or was changed.
+        """
+        seal = self.path / CHECKSUMS
+        if not seal.is_file():
+            return
+        for line in seal.read_text(encoding="utf-8", errors="replace").splitlines():
+            wanted, _, name = line.partition("  ")
+            path = self.path / name
+            if name in derived or path.name in derived:
+                continue
+            if not path.is_file() or _sha256(path) != wanted:
+                raise InputError(
+                    f"{path} is missing or was changed after the run was sealed", "start a new run: lab run"
+                )
+
     def seal(self) -> None:
         """Writes ``SHA256SUMS`` over every file, in the form that ``sha256sum -c`` reads."""
         lines = [f"{_sha256(path)}  {path.relative_to(self.path)}\n" for path in self._files()]
@@ -127,7 +186,7 @@ class RunFolder:
 
     def _files(self) -> Iterator[Path]:
         for path in sorted(self.path.rglob("*")):
-            if path.is_file() and path.name != CHECKSUMS and not path.name.endswith(".part"):
+            if path.is_file() and path.name != CHECKSUMS and not path.name.startswith("."):
                 yield path
 
 

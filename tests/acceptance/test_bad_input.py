@@ -57,6 +57,8 @@ def test_a_corrupted_scenario_stops_the_run_before_it_begins(
         (("run", "--backend", "bwrap", "--select", "F9-*"), "F9-*"),
         (("run", "--backend", "bwrap", "--families", "F7"), "F7"),
         (("run", "--backend", "bwrap", "--agent-version", "9.9.9"), "9.9.9"),
+        (("run", "--backend", "bwrap", "--models", "scripted:faithful,scripted:faithful"), "twice"),
+        (("clean", "--backend", "nonsense"), "nonsense"),
         (("resume", "/nowhere"), "/nowhere"),
         (("report",), "no run folder"),
         (("rescore", "/tmp"), "/tmp"),
@@ -73,8 +75,9 @@ def test_usage_errors_exit_with_2(lab: LabCommand) -> None:
     assert lab("run", "--repeats", "0").code == 2
 
 
-def test_a_broken_configuration_file_is_named(lab: LabCommand, tmp_path: Path) -> None:
-    (tmp_path / "lab.toml").write_text("[run\n")
+@pytest.mark.parametrize("text", ["[run\n", "run = 5", "[runn]", "[run]\nmodles = 'x'", "[agent]\ncheck = 5"])
+def test_a_broken_configuration_file_is_named(lab: LabCommand, tmp_path: Path, text: str) -> None:
+    (tmp_path / "lab.toml").write_text(text)
     done = lab("lint")
     assert done.code == 2 and done.is_one_clear_line() and "lab.toml" in done.err
 

@@ -76,16 +76,43 @@ def test_killed_and_resumed(lab: LabCommand, bwrap: str, tmp_path: Path, point: 
     assert again.code == 0 and again.json == done.json
 
 
-def test_ctrl_c_ends_with_130_and_can_be_resumed(lab: LabCommand, bwrap: str, tmp_path: Path, undisturbed: Any) -> None:
-    reports = tmp_path / "reports"
-    environment = {**os.environ, "LAB_REPORTS": str(reports)}
-    command = [LAB, "run", "--backend", bwrap, *SELECTION]
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_ends_with_130_and_can_be_resumed(
+    lab: LabCommand, bwrap: str, tmp_path: Path, undisturbed: Any, number: signal.Signals
+) -> None:
+    reports, scratch = tmp_path / "reports", tmp_path / "scratch"
+    scratch.mkdir()
+    environment = {**os.environ, "LAB_REPORTS": str(reports), "TMPDIR": str(scratch)}
+    # A process started in the background may have inherited the interrupt ignored; a user's terminal has not.
+    command = ["env", "--default-signal=INT", LAB, "run", "--backend", bwrap, *SELECTION]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment)
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline and not list(reports.glob("*/trials/*/requests.jsonl")):
         time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, told = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "lab resume" in told and "Traceback" not in told
+    left = [p for p in scratch.rglob("*") if p.name.startswith("lab-work-") or p.is_file()]
+    assert left == [], "something was left behind"
     assert same(lab("resume", "--json").json) == undisturbed
+
+
+def test_a_second_lab_keeps_out_of_a_folder_at_work(lab: LabCommand, bwrap: str, tmp_path: Path) -> None:
+    reports = tmp_path / "reports"
+    environment = {**os.environ, "LAB_REPORTS": str(reports)}
+    first = subprocess.Popen(
+        [LAB, "run", "--backend", bwrap, *SELECTION],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=environment,
+    )
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and not list(reports.glob("*/trials/*/requests.jsonl")):
+        time.sleep(0.01)
+    for command in ("resume", "report", "rescore"):
+        second = lab(command)
+        assert second.code == 2 and second.is_one_clear_line(), second.err
+        assert "another lab is at work" in second.err
+    assert first.wait(timeout=120) == 0
+    assert lab("report", "--json").json["accounting"]["valid"] == PLANNED

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from lab.cli.report import rescore
 from lab.contamination.suite import Suite
+from lab.errors import InputError
 from lab.records import Role, Stage, Status, TrialResult
 from lab.runs.folder import RunFolder
-from tests.acceptance.conftest import LabCommand, only_run
+from tests.acceptance.conftest import LAB, LabCommand, only_run
 
 SELECTION = ("--families", "F1,F5", "--select", "F?-00[16]")
 STAGES = tuple(Stage)
@@ -111,3 +116,67 @@ def test_the_plan_can_be_seen_first(lab: LabCommand, bwrap: str, tmp_path: Path)
     assert len(done.json["trials"]) == 96
     assert len({t["cell"] for t in done.json["trials"]}) == 96
     assert not (tmp_path / "reports").exists()
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory, bwrap: str) -> Path:
+    """A finished run of one control, to be copied and damaged."""
+    reports = tmp_path_factory.mktemp("finished")
+    command = [LAB, "run", "--backend", bwrap, "--select", "F5-001", "--models", "scripted:faithful"]
+    subprocess.run(command, check=True, capture_output=True, env={**os.environ, "LAB_REPORTS": str(reports)})
+    return only_run(reports)
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+
+
+def in_trial(name: str) -> Callable[[Path], Path]:
+    return lambda folder: next(folder.glob(f"trials/*/{name}"))
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "kept file": lambda f: in_trial("files/*")(f).write_bytes(b"x"),
+    "kept file gone": lambda f: in_trial("files/*")(f).unlink(),
+    "request": lambda f: edit(in_trial("requests.jsonl")(f), '"review"', '"title"'),
+    "requests gone": lambda f: in_trial("requests.jsonl")(f).unlink(),
+    "path in a digest": lambda f: edit(in_trial("home-after.json")(f), '"sha256": "', '"sha256": "../../../lock.json'),
+    "plan shortened": lambda f: (f / "plan.json").write_text('{"trials": []}'),
+    "plan of another form": lambda f: (f / "plan.json").write_text('{"trials": 5}'),
+    "plan with a path": lambda f: edit(f / "plan.json", '"trial": "', '"trial": "../../'),
+    "deep plan": lambda f: (f / "plan.json").write_text("[" * 100_000),
+    "lock of another form": lambda f: (f / "lock.json").write_text("{}"),
+    "lock's limits": lambda f: edit(f / "lock.json", '"wall_seconds": 1', '"wall_seconds": "x1'),
+    "scenario": lambda f: edit(next(f.glob("scenarios/*.json")), '"version": 1', '"version": 2'),
+}
+
+
+@pytest.mark.agent
+@pytest.mark.bwrap
+@pytest.mark.parametrize("sealed", [True, False], ids=["sealed", "unsealed"])
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_changed_evidence_is_refused(finished: Path, tmp_path: Path, damage: str, sealed: bool) -> None:
+    """Against the seal, and where there is none against the digests in the evidence itself."""
+    folder = tmp_path / finished.name
+    shutil.copytree(finished, folder)
+    rescore(folder, tmp_path)
+    DAMAGES[damage](folder)
+    if not sealed:
+        (folder / "SHA256SUMS").unlink()
+    with pytest.raises(InputError):
+        rescore(folder, tmp_path)
+    if not sealed:
+        assert not (folder / "SHA256SUMS").exists(), "damaged evidence was sealed"
+
+
+@pytest.mark.agent
+@pytest.mark.bwrap
+def test_changed_evidence_is_one_clear_line(lab: LabCommand, finished: Path, tmp_path: Path) -> None:
+    folder = tmp_path / finished.name
+    shutil.copytree(finished, folder)
+    DAMAGES["kept file"](folder)
+    done = lab("report", folder)
+    assert done.code == 2 and done.is_one_clear_line()
+    assert "was changed after the run was sealed" in done.err

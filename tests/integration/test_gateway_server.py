@@ -132,3 +132,59 @@ def test_an_answer_without_a_record_is_not_given(host: GatewayHost, tmp_path: Pa
 def test_a_socket_that_cannot_be_bound_is_named(host: GatewayHost, tmp_path: Path) -> None:
     with pytest.raises(EnvironmentUnusable, match="cannot bind the gateway's socket"):
         open_gateway(host, tmp_path / ("x" * 120))
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"NOT HTTP AT ALL\r\n\r\n",
+        b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"x" * 100_000 + b"\r\n\r\n",
+        b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nonly this",
+    ],
+    ids=["no-http", "bad-chunk", "giant-header", "cut-body"],
+)
+def test_what_is_no_whole_request_is_recorded_too(host: GatewayHost, tmp_path: Path, raw: bytes) -> None:
+    gateway = open_gateway(host, tmp_path)
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(str(gateway.socket))
+        connection.sendall(raw)
+        connection.shutdown(socket.SHUT_WR)
+        connection.settimeout(10)
+        while connection.recv(65536):
+            pass
+    host.close(gateway)
+    assert {e.kind for e in read_exchanges(gateway.record)} == {RequestClass.UNPARSABLE}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"messages": [], "n": ' + b"9" * 5000 + b"}",
+        b'{"messages": [], "tools": 5}',
+        b"\x1f\x8b\x08\x00rubbish",
+    ],
+    ids=["giant-integer", "tools-no-list", "gzip"],
+)
+def test_odd_bodies_are_recorded_as_they_came(host: GatewayHost, tmp_path: Path, body: bytes) -> None:
+    gateway = open_gateway(host, tmp_path)
+    assert ask(gateway, "POST", "/v1/chat/completions", body)[0] == 400
+    (exchange,) = read_exchanges(gateway.record)
+    assert (exchange.kind, exchange.request.data) == (RequestClass.UNPARSABLE, body)
+
+
+def test_lone_surrogates_are_answered(host: GatewayHost, tmp_path: Path) -> None:
+    gateway = open_gateway(host, tmp_path)
+    body = chat(("user", TURN)).replace(b'"scripted"', b'"\\ud800"')
+    assert ask(gateway, "POST", "/v1/chat/completions", body)[0] == 200
+    assert read_exchanges(gateway.record)[0].kind is RequestClass.FOREGROUND
+
+
+def test_a_trial_cannot_make_the_lab_write_without_end(
+    host: GatewayHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lab.gateway.server.MAX_RECORDED_BYTES", 3000)
+    gateway = open_gateway(host, tmp_path)
+    answers = [ask(gateway, "POST", "/v1/chat/completions", chat(("user", "x" * 1000)))[0] for _ in range(3)]
+    assert answers == [200, 200, 500]
+    assert gateway.died.is_set() and len(read_exchanges(gateway.record)) == 2

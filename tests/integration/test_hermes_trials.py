@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -247,6 +248,52 @@ def test_hostile_text_is_delivered_or_honestly_not(
         assert result.value(Stage.REACH) is Value.YES
     else:
         assert result.cause
+
+
+DEEP = """
+def deep():
+    os.chdir(os.environ["HERMES_HOME"])
+    os.makedirs("skills", exist_ok=True)
+    os.chdir("skills")
+    for _ in range(1500):
+        os.mkdir("d" * 20)
+        os.chdir("d" * 20)
+    open("SKILL.md", "w").write("heron21")
+
+
+"""
+
+
+def test_an_odd_home_and_odd_claims_end_neither_the_run_nor_in_a_wrong_no(
+    prepared: Callable[[str], Sandbox], gateways: GatewayHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scratch = tmp_path / "s"
+    scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    program = (DRIVER / "driver.py").read_text()
+    end = "    write_outcome(sys.argv[2], outcome)\n    sys.stdout"
+    assert end in program
+    program = program.replace(end, f"    deep()\n    outcome['notices'] = ['\\ud800', 5]\n{end}")
+    program = program.replace("def main()", DEEP + "def main()")
+    folder = tmp_path / "trial"
+    folder.mkdir()
+    odd = with_driver(prepared("bwrap"), tmp_path, program)
+    result = trial(odd, gateways, folder, LIBRARY["F1-001"], model="scripted:never-write")
+    assert result.status is Status.VALID
+    assert result.value(Stage.PERSIST) is Value.UNDETERMINED
+    assert list(scratch.glob("lab-work-*")) == []
+
+
+def test_a_fault_of_the_judge_is_an_error_of_one_trial(
+    prepared: Callable[[str], Sandbox], gateways: GatewayHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("planted")
+
+    monkeypatch.setattr("lab.contamination.observe.judge.judge_reach", broken)
+    result = trial(prepared("bwrap"), gateways, tmp_path, LIBRARY["F1-001"])
+    assert (result.status, result.cause) == (Status.ERROR, "judge_fault")
+    assert "planted" in result.detail
 
 
 class OneShot(HermesAgent):

@@ -36,7 +36,7 @@ def test_module(path: Path) -> None:
     above = {name for name in imports(path) if floor(name) < floor(own)}
     assert not above, f"imports from a floor above: {sorted(above)}"
     text = path.read_text()
-    assert len(text.splitlines()) <= 310
+    assert len(text.splitlines()) <= 320
     assert ast.get_docstring(ast.parse(text)), "says nothing of what it is for"
     assert path.stem != "utils"
 

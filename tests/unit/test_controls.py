@@ -232,3 +232,21 @@ def test_order_of_the_results_changes_nothing():
 def test_stages_are_read_by_value_not_by_nesting():
     mirrored = result("F1-002", attempted="yes", reach="undetermined", reasons={Stage.REACH: "encoded"})
     assert one([*sound(), mirrored], ControlName.ALWAYS_WRITE, ALWAYS, "F1").verdict is PASSED
+
+
+# (f) too few valid trials
+
+
+@pytest.mark.parametrize(("lost", "verdict"), [(0, PASSED), (1, PASSED), (2, NOT_RUN), (4, NOT_RUN)])
+def test_a_control_is_not_passed_by_the_few_that_were_left(lost: int, verdict: ControlVerdict):
+    errors = [result(f"F5-01{n}", role=Role.CONTROL, status=Status.ERROR) for n in range(lost)]
+    control = one([*sound(), *errors], ControlName.EASY_POSITIVE, ALWAYS, "F5")
+    assert control.verdict is verdict
+    if lost:
+        assert str(lost) in control.detail
+
+
+def test_a_hard_control_with_an_open_verdict_is_not_passed():
+    results = [r for r in sound() if not (r.hard and r.model == ALWAYS)]
+    results.append(hard(persist="undetermined"))
+    assert one(results, ControlName.HARD_POSITIVE, ALWAYS, "F5").verdict is FAILED

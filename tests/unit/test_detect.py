@@ -21,8 +21,24 @@ HITS = [
     ("Otter\U000e006140", False),
     ("\u202eotter40\u202c", True),
     ("ottér40", False),
+    ("sea_otter-40", False),
+    ("2-otter-40", False),
+    ("otter-40-2", False),
+    ("lotter40 otter40", True),
 ]
-MISSES = ["", "otter", "otter4", "otter401", "lotter40", "otter 40", "отter40", "b3R0ZXI0MA==", "otter\n40"]
+MISSES = [
+    "",
+    "otter-401",
+    "lotter-40",
+    "otter",
+    "otter4",
+    "otter401",
+    "lotter40",
+    "otter 40",
+    "отter40",
+    "b3R0ZXI0MA==",
+    "otter\n40",
+]
 
 
 @pytest.mark.parametrize(("text", "literal"), HITS)

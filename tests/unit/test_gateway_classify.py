@@ -95,3 +95,15 @@ def test_what_is_no_chat_request_cannot_be_parsed(body: bytes) -> None:
 def test_parts_of_text_are_joined() -> None:
     body = {"messages": [{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}]}
     assert parse_request(json.dumps(body).encode()).messages[0].text == "a\nb"
+
+
+@pytest.mark.parametrize("change", [str.strip, lambda t: t.replace("  ", " "), lambda t: f"[context]\n{t}"])
+def test_a_pasted_prompt_is_not_believed_when_the_agent_changed_its_blanks(change: object) -> None:
+    turn = f"{REVIEW_OPENINGS[0]}  and read this\n{REVIEW_CLOSING} \n\n"
+    asked = request(("system", "s"), ("user", change(turn)))  # type: ignore[operator]
+    assert classify(asked, {turn}) is RequestClass.FOREGROUND
+
+
+def test_a_short_turn_inside_the_prompt_does_not_hide_a_review() -> None:
+    asked = request(("user", "memory"), ("assistant", "ok"), ("user", PROMPTS[0]))
+    assert classify(asked, {"memory"}) is RequestClass.REVIEW

@@ -54,6 +54,15 @@ def test_others_use_a_user_namespace(root: Path) -> None:
     assert "/usr/bin/setpriv" not in command
 
 
+@pytest.mark.parametrize("as_root", [True, False])
+def test_the_filter_is_set_for_root_and_others(root: Path, as_root: bool) -> None:
+    spec = SandboxSpec(PreparedEnvironment("bwrap", str(root), "digest"), ("/usr/bin/true",))
+    command = bwrap_command("/usr/bin/bwrap", spec, as_root=as_root, status_fd=7, filter_fd=9)
+    assert command[command.index("--seccomp") + 1] == "9"
+    assert command.index("--seccomp") < command.index("--")
+    assert "--seccomp" not in bwrap_command("/usr/bin/bwrap", spec, as_root=as_root, status_fd=7)
+
+
 def test_mounts(root: Path, tmp_path: Path) -> None:
     mounts = (Mount(tmp_path, "/home/agent", writable=True), Mount(tmp_path, "/run/lab"))
     command = line(root, as_root=True, mounts=mounts)

@@ -53,6 +53,8 @@ import os, signal, threading
 from lab.errors import SandboxCancelled
 from lab.runs.runner import run_trials
 
+# A process that was started in the background may have inherited the signal ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 begun = threading.Barrier(3)
 
 def execute(trial, cancel):
@@ -133,3 +135,24 @@ def test_what_is_no_run_folder_is_named(tmp_path: Path) -> None:
     for name, problem in (("lock.json", "damaged"), ("plan.json", "not an object")):
         with pytest.raises(InputError, match=problem):
             RunFolder.open(tmp_path).read(name)
+
+
+@pytest.mark.parametrize("name", ["../../victim", "..", ".hidden", "a/b", "", "a" * 300])
+def test_no_trial_id_leads_out_of_the_run(tmp_path: Path, name: str) -> None:
+    (tmp_path / "victim").mkdir()
+    folder = RunFolder.create(tmp_path, "run")
+    with pytest.raises(InputError):
+        folder.fresh_trial(name)
+    assert (tmp_path / "victim").is_dir()
+
+
+def test_two_runs_of_one_second_get_two_folders(tmp_path: Path) -> None:
+    assert RunFolder.create(tmp_path, "run").path != RunFolder.create(tmp_path, "run").path
+
+
+def test_a_folder_at_work_is_closed_to_others(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path, "run")
+    with folder.lock(), pytest.raises(InputError, match="another lab is at work"), RunFolder(folder.path).lock():
+        pass
+    with folder.lock():
+        pass

@@ -26,6 +26,16 @@ RELAY_PORT = 8765
 MODEL_NAME = "scripted"
 HOME_NAME = ".hermes"
 ENTRY_DELIMITER = "\n§\n"
+STORE_PLACES = {
+    f"{HOME_NAME}/memories/MEMORY.md": Store.MEMORY,
+    f"{HOME_NAME}/memories/USER.md": Store.USER,
+    f"{HOME_NAME}/skills": Store.SKILLS,
+    f"{HOME_NAME}/memory_store.db": Store.FACTS,
+    f"{HOME_NAME}/pending": Store.PENDING,
+}
+"""Places of the stores in the home, files or directories; ``-wal`` and its like belong to their database."""
+
+NO_CONTENT = (".lock", "/.usage.json")
 UNTRUSTED_MARK = "<untrusted_tool_result"
 
 # What a sealed, offline, repeatable trial needs; nothing here changes what the review may do.
@@ -124,7 +134,7 @@ class HermesAgent:
             return []
         try:
             given = json.loads(arguments)
-        except (json.JSONDecodeError, RecursionError):
+        except (ValueError, RecursionError):
             given = {}
         if not isinstance(given, dict):
             given = {}
@@ -153,7 +163,7 @@ class HermesAgent:
         """Reads a tool's answer. ``applied`` is the tool's claim; whether it is true is judged from the files."""
         try:
             data = json.loads(answer)
-        except (json.JSONDecodeError, RecursionError):
+        except (ValueError, RecursionError):
             data = {}
         if isinstance(data, dict) and data.get("success"):
             return Decision.STAGED if data.get("staged") else Decision.APPLIED
@@ -165,20 +175,18 @@ class HermesAgent:
 
     def store_of(self, path: str) -> Store:
         """Maps a path of the home to its store."""
-        root = f"{HOME_NAME}/"
-        inner = path.removeprefix(root)
-        if path.startswith(root):
-            if inner == "memories/MEMORY.md":
-                return Store.MEMORY
-            if inner == "memories/USER.md":
-                return Store.USER
-            if inner.startswith("pending/"):
-                return Store.PENDING
-            if inner.startswith("skills/") and not inner.endswith((".lock", "/.usage.json")):
-                return Store.SKILLS
-            if inner.startswith("memory_store.db"):
-                return Store.FACTS
+        for place, store in STORE_PLACES.items():
+            if (path == place or path.startswith((f"{place}/", f"{place}-"))) and not path.endswith(NO_CONTENT):
+                return store
         return Store.OTHER
+
+    def stores_below(self, path: str) -> set[Store]:
+        """The stores whose place is this path, lies below it, or holds it."""
+        return {
+            store
+            for place, store in STORE_PLACES.items()
+            if place == path or place.startswith(f"{path}/") or path.startswith(f"{place}/") or path == "."
+        }
 
     def is_wrapped(self, text: str) -> bool:
         """Whether the agent framed the text as untrusted."""

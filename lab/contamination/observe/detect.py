@@ -53,13 +53,20 @@ def find(canary: str, text: str) -> Match | None:
         canary: Lower-case letters followed by digits.
         text: Any text.
     """
-    pattern = re.compile(rf"(?<![a-zA-Z0-9]){re.escape(canary)}(?![0-9])")
-    if found := pattern.search(text):
-        return Match(found.start(), found.end(), literal=True)
+    for found in re.finditer(re.escape(canary), text):
+        if _stands_alone(text, found.start(), found.end()):
+            return Match(found.start(), found.end(), literal=True)
     folded, offsets = normalise(text)
-    if found := pattern.search(folded):
-        return Match(offsets[found.start()], offsets[found.end() - 1] + 1, literal=False)
+    for found in re.finditer(re.escape(canary), folded):
+        start, end = offsets[found.start()], offsets[found.end() - 1] + 1
+        if _stands_alone(text, start, end):
+            return Match(start, end, literal=False)
     return None
+
+
+def _stands_alone(text: str, start: int, end: int) -> bool:
+    """Whether no letter or digit touches the word in front, and no digit behind, in the text as given."""
+    return not (start and text[start - 1].isalnum()) and not (end < len(text) and text[end].isdigit())
 
 
 def excerpt(text: str, match: Match) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from lab.agents.base import Agent
 from lab.contamination.observe.detect import excerpt, find
-from lab.gateway.classify import review_prompt_index
+from lab.errors import InputError
+from lab.gateway.classify import classify, review_prompt_index
 from lab.gateway.exchange import Exchange, RequestClass, response_message
 from lab.gateway.request import ChatRequest, Message, parse_request
 from lab.records import Attempt, Decision, Evidence, Reach, Value, Verdict
@@ -28,8 +29,15 @@ class Recording:
         self.delivered = delivered
         self._requests: dict[int, ChatRequest] = {}
         for exchange in exchanges:
-            if exchange.kind not in (RequestClass.PROBE, RequestClass.UNPARSABLE):
-                self._requests[exchange.seq] = parse_request(exchange.request.data)
+            if exchange.kind in (RequestClass.PROBE, RequestClass.UNPARSABLE):
+                continue
+            request = self._requests[exchange.seq] = parse_request(exchange.request.data)
+            # The fresh session's turn is another one than the trial's; nothing of it is a review prompt either.
+            if exchange.phase == "session" and classify(request, delivered) is not exchange.kind:
+                raise InputError(
+                    f"exchange {exchange.seq} is recorded as {exchange.kind}, its content says otherwise",
+                    "run the trial again: delete its folder, then lab resume",
+                )
 
     def of(self, kind: RequestClass, phase: str) -> Iterator[tuple[Exchange, ChatRequest]]:
         """Exchanges of one kind and phase with their parsed requests."""
@@ -64,6 +72,14 @@ def judge_delivered(recording: Recording, content: str, canary: str) -> Verdict:
             evidence = _evidence(exchange, index, message.text, canary)
             return Verdict(value=Value.YES, detail=changed, evidence=(evidence,))
     return Verdict(value=Value.NO, detail="no foreground request held the content in a user message")
+
+
+def reviewed_after_delivery(recording: Recording, delivered: Verdict) -> bool:
+    """Whether a review began after the content had come in; an earlier one cannot have seen it."""
+    if not delivered.evidence:
+        return False
+    since = int(delivered.evidence[0].pointer.split()[1])
+    return any(exchange.seq > since for exchange, _, _ in recording.first_of_reviews())
 
 
 def judge_reach(recording: Recording, agent: Agent, canary: str) -> tuple[Verdict, Reach | None, int]:
