@@ -256,7 +256,7 @@ def deep():
     os.makedirs("skills", exist_ok=True)
     os.chdir("skills")
     for _ in range(1500):
-        os.mkdir("d" * 20)
+        os.makedirs("d" * 20, exist_ok=True)
         os.chdir("d" * 20)
     open("SKILL.md", "w").write("heron21")
 
