@@ -49,6 +49,10 @@ def clean(
     else:
         for name in removed:
             stdout.print(f"removed {safe(name)}", soft_wrap=True)
+        for name in remaining:
+            stdout.print(
+                f"still there: {safe(name)} (of a lab that is running, or it could not be removed)", soft_wrap=True
+            )
         stdout.print(f"{len(removed)} removed, {len(remaining)} remaining")
     if problem:
         raise problem
