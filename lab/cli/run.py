@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -24,7 +25,7 @@ from lab.cli.places import (
     VersionOption,
     setup_path,
 )
-from lab.cli.report import open_run, report_on
+from lab.cli.report import DERIVED, open_run, report_on
 from lab.contamination.plan import DEFAULT_MODELS, SESSION_LIMITS, create_run, load_setup, plan_trials
 from lab.contamination.scenarios.library import load_library
 from lab.contamination.suite import Suite
@@ -33,6 +34,7 @@ from lab.errors import ErrorBudgetExceeded, ExitCode
 from lab.isolation.base import Backend, PreparedEnvironment
 from lab.isolation.select import select_backend
 from lab.runs import runner
+from lab.runs.folder import RESULT, RunFolder
 
 ALL_DEFAULT_MODELS = ",".join(DEFAULT_MODELS)
 FamiliesOption = Annotated[str, typer.Option("--families", envvar="LAB_FAMILIES", help="Families, comma-separated.")]
@@ -57,6 +59,10 @@ BudgetOption = Annotated[
     ),
 ]
 TimeoutOption = Annotated[float, typer.Option("--timeout", min=1, help="Wall seconds for one session of the agent.")]
+ReuseOption = Annotated[
+    Path | None,
+    typer.Option("--reuse", help="Earlier run folder: equal cells are taken over, the rest is run."),
+]
 DryOption = Annotated[bool, typer.Option("--plan", help="Print the plan and stop.")]
 
 
@@ -74,6 +80,7 @@ def run(
     timeout: TimeoutOption = SESSION_LIMITS.wall_seconds,
     scenarios: ScenariosOption = DEFAULT_SCENARIOS,
     reports: ReportsOption = DEFAULT_REPORTS,
+    reuse: ReuseOption = None,
     plan: DryOption = False,
     json: JsonOption = False,
 ) -> None:
@@ -89,7 +96,8 @@ def run(
         if json:
             print_json({"trials": trials})
         return
-    limits = SESSION_LIMITS.__class__(wall_seconds=timeout)
+    limits = replace(SESSION_LIMITS, wall_seconds=timeout)
+    earlier = RunFolder.open(reuse) if reuse else None
     folder = create_run(
         reports,
         scenarios=library,
@@ -99,9 +107,15 @@ def run(
         backend=isolation,
         repeats=repeats,
         limits=limits,
+        reused=earlier.run_id if earlier else "",
     )
     with folder.lock():
-        _work_off(Suite(folder), isolation, build.environment, jobs, error_budget, json=json)
+        suite = Suite(folder)
+        if earlier:
+            with earlier.lock():
+                earlier.check_seal({*DERIVED, RESULT})
+                console.print(f"taken over from {safe(earlier.run_id)}: {suite.take_over(Suite(earlier))} trials")
+        _work_off(suite, isolation, build.environment, jobs, error_budget, json=json)
 
 
 def resume(

@@ -121,8 +121,20 @@ def create_run(
     backend: Backend,
     repeats: int = 1,
     limits: Limits = SESSION_LIMITS,
+    reused: str = "",
 ) -> RunFolder:
     """Makes a run folder with its plan, its lock and copies of its scenarios.
+
+    Args:
+        root: Where run folders are made.
+        scenarios: Scenarios to run.
+        build: The build.
+        setups: Its setups.
+        models: Models that answer the agent.
+        backend: Isolation.
+        repeats: Trials of each cell.
+        limits: Bounds of a session.
+        reused: Id of the run from which equal cells will be taken over; empty for none.
 
     Raises:
         InputError: Nothing to run, or a name is not known.
@@ -145,8 +157,10 @@ def create_run(
             }
         },
         "setups": {s.name: s.model_dump(mode="json") for s in setups},
+        "driver_digest": build.description.get("driver_digest", ""),
         "models": list(models),
         "scenarios": {s.id: s.digest for s in scenarios},
+        "reused_run": reused,
         "limits": {"memory_bytes": limits.memory_bytes, "wall_seconds": limits.wall_seconds},
     }
     folder = RunFolder.create(root, new_run_id(digest([t["cell"] for t in trials])))

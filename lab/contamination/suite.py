@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -97,22 +98,45 @@ class Suite:
         errors = {r.trial for r in self.results() if r.status == "error"} if retry_errors else set()
         return [t for t in self.trials if not self.folder.is_done(t) or t in errors]
 
+    def take_over(self, earlier: Suite) -> int:
+        """Copies the evidence of equal cells from an earlier run and judges it again.
+
+        A cell is equal when scenario, build, setup and model are, to the byte; only valid trials are taken over.
+
+        Args:
+            earlier: The earlier run, whose evidence has been checked.
+
+        Returns:
+            How many trials were taken over.
+
+        Raises:
+            InputError: Evidence of the earlier run is damaged.
+        """
+        valid = {r.trial: r.cell for r in earlier.results() if r.status == "valid"}
+        equal = [t for t, identity in self.identities.items() if valid.get(t) == identity.cell]
+        for trial in equal:
+            target = self.folder.fresh_trial(trial)
+            shutil.copytree(earlier.folder.trial(trial), target, dirs_exist_ok=True, symlinks=True)
+            (target / RESULT).unlink()
+            self._judge(trial)
+        return len(equal)
+
+    def _judge(self, trial: str) -> None:
+        planned, path = self.trials[trial], self.folder.trial(trial)
+        expect = self.setups[planned["setup"]].expect
+        result = judge(self.identities[trial], self.scenarios[planned["scenario"]], expect, self.agent, path)
+        write_atomic(path / RESULT, result.model_dump_json(indent=2).encode() + b"\n")
+
     def rescore(self) -> int:
         """Judges every trial again from its evidence, without running anything; returns how many.
 
         Raises:
             InputError: Evidence is damaged.
         """
-        count = 0
-        for trial, planned in self.trials.items():
-            path = self.folder.trial(trial)
-            if not (path / COURSE).is_file():
-                continue
-            expect = self.setups[planned["setup"]].expect
-            result = judge(self.identities[trial], self.scenarios[planned["scenario"]], expect, self.agent, path)
-            write_atomic(path / RESULT, result.model_dump_json(indent=2).encode() + b"\n")
-            count += 1
-        return count
+        ended = [trial for trial in self.trials if (self.folder.trial(trial) / COURSE).is_file()]
+        for trial in ended:
+            self._judge(trial)
+        return len(ended)
 
     def run(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -100,9 +101,11 @@ def run_trial(
     work = Path(tempfile.mkdtemp(prefix=f"{WORK_PREFIX}{os.getpid()}-"))
     try:
         course = _Course(identity, scenario, setup, bench, folder, work, cancel).run()
-    except (LabError, OSError):
+    except LabError:
         raise
     except Exception as error:
+        if _is_the_machines(error):
+            raise
         # One odd trial must neither end the run nor become a result.
         course = Course(cause="lab_fault", detail=f"{type(error).__name__}: {error}"[:500])
     finally:
@@ -113,14 +116,21 @@ def run_trial(
     write_json(folder / COURSE, course.model_dump(mode="json"))
     try:
         text = judge(identity, scenario, setup.expect, bench.agent, folder).model_dump_json(indent=2)
-    except (OSError, LabError):
+    except LabError:
         raise
     except Exception as error:
+        if _is_the_machines(error):
+            raise
         course = course.model_copy(update={"cause": "judge_fault", "detail": f"{type(error).__name__}: {error}"[:500]})
         write_json(folder / COURSE, course.model_dump(mode="json"))
         text = judge(identity, scenario, setup.expect, bench.agent, folder).model_dump_json(indent=2)
     write_atomic(folder / RESULT, text.encode() + b"\n")
     return TrialResult.model_validate_json(text)
+
+
+def _is_the_machines(error: Exception) -> bool:
+    """Whether an error would meet every other trial as well: a full, read-only or broken disk."""
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 
 
 def remove_tree(path: Path) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import socket
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future
@@ -96,8 +98,7 @@ class TrialGateway:
         # Bodies are recorded as they were on the wire, so nothing may be decompressed on the way.
         self._runner = web.AppRunner(app, access_log=None, logger=logger, auto_decompress=False)
         await self._runner.setup()
-        await web.UnixSite(self._runner, str(self.socket)).start()
-        self.socket.chmod(0o666)  # the sandbox user is another one; the directory is private to the trial
+        await web.SockSite(self._runner, _listen(self.socket)).start()
 
     async def stop(self) -> None:
         """Closes the socket and every open connection."""
@@ -182,6 +183,21 @@ class TrialGateway:
         return True
 
 
+def _listen(path: Path) -> socket.socket:
+    """Binds a unix socket; by way of its directory, because the kernel takes no more than 107 bytes of path."""
+    directory = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        listener.bind(f"/proc/self/fd/{directory}/{path.name}")
+        path.chmod(0o666)  # the sandbox user is another one; the directory is private to the trial
+    except OSError:
+        listener.close()
+        raise
+    finally:
+        os.close(directory)
+    return listener
+
+
 class GatewayHost:
     """Runs the event loop of all gateways of a run in one thread. Use as a context manager."""
 
@@ -206,7 +222,7 @@ class GatewayHost:
         """Opens the endpoint of one phase of a trial.
 
         Args:
-            socket: Where to bind; the path must be short (a unix socket's limit is 107 bytes).
+            socket: Where to bind.
             script: The scenario.
             policy: Who answers reviews.
             record: File to append exchanges to.
@@ -221,7 +237,9 @@ class GatewayHost:
         try:
             self._call(gateway.start())
         except OSError as error:
-            raise EnvironmentUnusable(f"cannot bind the gateway's socket {socket}: {error}", "set TMPDIR") from error
+            raise EnvironmentUnusable(
+                f"cannot bind the gateway's socket {socket}: {error}", "see lab doctor"
+            ) from error
         self._gateways[id(gateway)] = gateway
         return gateway
 

@@ -180,3 +180,19 @@ def test_changed_evidence_is_one_clear_line(lab: LabCommand, finished: Path, tmp
     done = lab("report", folder)
     assert done.code == 2 and done.is_one_clear_line()
     assert "was changed after the run was sealed" in done.err
+
+
+@pytest.mark.agent
+@pytest.mark.bwrap
+def test_a_changed_byte_runs_that_cell_alone(lab: LabCommand, finished: Path, bwrap: str, tmp_path: Path) -> None:
+    scenarios = tmp_path / "scenarios"
+    shutil.copytree(Path(__file__).parents[2] / "scenarios", scenarios)
+    selection = ("--backend", bwrap, "--scenarios", scenarios, "--models", "scripted:faithful", "--reuse", finished)
+    done = lab("run", *selection, "--select", "F5-00[12]", "--json")
+    assert done.code == 0, done.err
+    assert "taken over from" in done.err and ": 1 trials" in done.err
+    assert done.json["accounting"]["valid"] == 2
+    path = scenarios / "F5" / "F5-001.yaml"
+    path.write_text(path.read_text().replace("version: 1", "version: 2"))
+    done = lab("run", *selection, "--select", "F5-001", "--json")
+    assert ": 0 trials" in done.err and done.json["accounting"]["valid"] == 1

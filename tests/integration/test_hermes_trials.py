@@ -221,7 +221,7 @@ def test_an_image_that_is_missing_ends_the_run_with_its_mend(
     sandbox: Sandbox, gateways: GatewayHost, tmp_path: Path
 ) -> None:
     backend, environment = sandbox
-    gone = replace(environment, reference=environment.reference.replace("agent-memory-lab", "gone"))
+    gone = replace(environment, reference=f"{environment.reference}-gone")
     with pytest.raises(EnvironmentUnusable, match="lab build") as caught:
         trial((backend, gone), gateways, tmp_path, LIBRARY["F1-001"])
     assert caught.value.exit_code == 4

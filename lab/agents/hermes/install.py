@@ -18,7 +18,14 @@ from lab.isolation.select import backend_named
 AGENT_PYTHON = "/opt/agent/bin/python3"
 """The interpreter inside that has the agent installed."""
 
-_LIST_CONTENTS = "dpkg-query -W -f '${Package}=${Version}\\n' && echo -- && cat /opt/agent/freeze.txt"
+_LIST_CONTENTS = " && echo -- && ".join(
+    (
+        f"{AGENT_PYTHON} --version",
+        r"dpkg-query -W -f '${Package}=${Version}\n'",
+        "cat /opt/agent/freeze.txt",
+    )
+)
+_MANIFEST_FORM = 2
 
 
 def ensure(
@@ -101,22 +108,24 @@ def _write_manifest(store: Store, environment: PreparedEnvironment, version: str
     if done.code != 0:
         text = done.stderr.decode(errors="replace").strip()[:200]
         raise EnvironmentUnusable(f"the prepared environment is not complete: {text}", "lab clean --all")
-    packages, _, frozen = done.stdout.decode().partition("--\n")
+    version_line, packages, frozen = done.stdout.decode().split("--\n")
     manifest = {
         "backend": environment.backend,
         "reference": environment.reference,
         "digest": environment.digest,
         "agent": "hermes-agent",
         "version": version,
+        "python": version_line.removeprefix("Python ").strip(),
+        "driver_digest": find_recipe(version).driver_digest(),
+        "packages": dict(line.split("==", 1) for line in frozen.split()),
         "system_packages": dict(line.split("=", 1) for line in packages.split()),
-        "python_packages": dict(line.split("==", 1) for line in frozen.split()),
     }
     with store.making("manifests", _manifest_key(environment)) as directory:
         (directory / "manifest.json").write_text(json.dumps(manifest, indent=1, sort_keys=True))
 
 
 def _manifest_key(environment: PreparedEnvironment) -> str:
-    return f"{environment.backend}-{environment.digest[:32]}"
+    return f"{environment.backend}-{environment.digest[:32]}-form{_MANIFEST_FORM}"
 
 
 def _manifest_path(store: Store, environment: PreparedEnvironment) -> Path:
