@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -70,9 +71,7 @@ class DockerBackend:
             with self._client(_PROBE_SECONDS) as client:
                 info = client.info()
         except _ENGINE_GONE as error:
-            return BackendStatus(
-                usable=False, problem=f"no Docker Engine is reachable ({_one_line(error)})", mend=ENGINE_MEND
-            )
+            return BackendStatus(usable=False, problem=_unreachable(error), mend=ENGINE_MEND)
         return BackendStatus(usable=True, version=str(info.get("ServerVersion", "")), weaknesses=weaknesses(info))
 
     def run(self, spec: SandboxSpec, cancel: threading.Event | None = None) -> Exit:
@@ -113,9 +112,7 @@ class DockerBackend:
                     pass
                 left = {item.identity: item.name for item in _labelled(client, include_images)}
         except _ENGINE_GONE as error:
-            raise EnvironmentUnusable(
-                f"the Docker Engine cannot be asked to clean up: {_one_line(error)}", ENGINE_MEND
-            ) from error
+            raise EnvironmentUnusable(f"cannot clean up: {_unreachable(error)}", ENGINE_MEND) from error
         removed = tuple(name for identity, name in before.items() if identity not in left)
         return ReapReport(removed, tuple(left.values()))
 
@@ -283,6 +280,13 @@ def _ran_out_of_memory(client: DockerClient, container_id: str, status: int, end
         decode=True,
     )
     return any(True for _ in events)
+
+
+def _unreachable(error: BaseException) -> str:
+    """Where the engine was looked for; the client's own words for a missing socket are three errors in one another."""
+    place = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
+    missing = "FileNotFoundError" in str(error) or "ConnectionRefusedError" in str(error)
+    return f"no Docker Engine answers at {place}" + ("" if missing else f" ({_one_line(error)})")
 
 
 def _one_line(error: BaseException) -> str:

@@ -106,7 +106,7 @@ def test_no_engine_is_told_in_one_line_with_the_mend() -> None:
     backend = DockerBackend()
     status = backend.status()
     assert not status.usable
-    assert "no Docker Engine is reachable" in status.problem
+    assert "no Docker Engine answers at" in status.problem
     assert status.mend == ENGINE_MEND == "apt-get install -y docker.io && (dockerd >/var/log/dockerd.log 2>&1 &)"
     with pytest.raises(SandboxStartFailed) as caught:
         backend.run(SandboxSpec(NOWHERE, ("/bin/true",)))
