@@ -56,6 +56,7 @@ class Header(Record):
     models: tuple[str, ...] = ()
     scenarios: dict[str, str] = Field(default_factory=dict)
     driver_digest: str = ""
+    reused_run: str = ""
     host: dict[str, str] = Field(default_factory=dict)
 
 
@@ -123,6 +124,7 @@ def read_header(lock: Mapping[str, Any]) -> Header:
         models=_words(lock.get("models")),
         scenarios={key: _word(item) for key, item in sorted(_mapping(lock.get("scenarios")).items())},
         driver_digest=_word(lock.get("driver_digest")),
+        reused_run=_word(lock.get("reused_run")),
         host={key: _word(_mapping(lock.get("host")).get(key)) for key in ("kernel", "arch", "python")},
     )
 

@@ -192,6 +192,7 @@ def test_a_changed_byte_runs_that_cell_alone(lab: LabCommand, finished: Path, bw
     assert done.code == 0, done.err
     assert "taken over from" in done.err and ": 1 trials" in done.err
     assert done.json["accounting"]["valid"] == 2
+    assert done.json["header"]["reused_run"] == finished.name
     path = scenarios / "F5" / "F5-001.yaml"
     path.write_text(path.read_text().replace("version: 1", "version: 2"))
     done = lab("run", *selection, "--select", "F5-001", "--json")
