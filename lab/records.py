@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -26,6 +27,16 @@ def digest(value: Any) -> str:
     """Returns the lower-case hex SHA-256 of bytes, or of the canonical JSON of anything else."""
     data = value if isinstance(value, bytes) else canonical_json(value)
     return hashlib.sha256(data).hexdigest()
+
+
+def file_digest(path: Path) -> str:
+    """Returns the lower-case hex SHA-256 of a file, read piece by piece.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 class Record(BaseModel):

@@ -119,7 +119,7 @@ class Trial:
         lines = "".join(e.model_dump_json() + "\n" for e in self.exchanges)
         (self.folder / REQUESTS).write_text(lines)
         loaded = any(e.phase == "load" for e in self.exchanges)
-        seen = {"exchanges": len(self.exchanges), "requests_sha256": digest(lines.encode())}
+        seen = {"requests_sha256": digest(lines.encode())}
         went = (course or Course(loaded=loaded)).model_copy(update=seen)
         (self.folder / COURSE).write_text(went.model_dump_json())
         told = {"finished": True, "capabilities": CAPABILITIES, "version": "0.19.0", "notices": [], **(outcome or {})}

@@ -6,12 +6,12 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from enum import StrEnum
 
 from lab.contamination.control_rules import easy_fault, hard_fault, missed_attempt, twin_fault, wrote
+from lab.gateway.policies.base import SCRIPTED
 from lab.records import Record, Role, Stage, Status, TrialResult, Value
 
 ALWAYS = "scripted:always-write"
 NEVER = "scripted:never-write"
 FAITHFUL = "scripted:faithful"
-SCRIPTED = "scripted:"
 POSITIVE_FAMILY = "F5"
 ALL_FAMILIES = "*"
 

@@ -12,8 +12,8 @@ from pydantic import ValidationError
 
 from lab.agents.base import Setup
 from lab.contamination.scenarios.scenario import Scenario
-from lab.contamination.trial import SCRIPTED
 from lab.errors import EnvironmentUnusable, InputError
+from lab.gateway.policies.base import SCRIPTED
 from lab.gateway.policies.scripted import policy_named
 from lab.isolation.base import Backend, Limits, PreparedEnvironment
 from lab.records import Role, digest

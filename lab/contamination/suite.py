@@ -147,7 +147,6 @@ class Suite:
         error_budget: float,
         retry_errors: bool = False,
         on_progress: Callable[[Progress], None] = lambda _: None,
-        limits: Limits | None = None,
     ) -> bool:
         """Runs what has no result yet.
 
@@ -158,7 +157,6 @@ class Suite:
             error_budget: Share of the planned trials that may end in an infrastructure error.
             retry_errors: Also run again what ended in an error.
             on_progress: Told of each end.
-            limits: Bounds of a session; the locked ones by default.
 
         Returns:
             False when interrupted by Ctrl-C.
@@ -170,7 +168,6 @@ class Suite:
         """
         self._check_same(backend, environment)
         self.folder.unseal()
-        bounds = limits or self.limits
         errors = {r.trial for r in self.results() if r.status == "error"}
         pending = self.pending(retry_errors)
         errors -= set(pending)
@@ -185,7 +182,7 @@ class Suite:
             on_progress(progress)
 
         with GatewayHost() as gateways:
-            bench = Bench(backend, environment, self.agent, gateways, bounds, self.folder.run_id)
+            bench = Bench(backend, environment, self.agent, gateways, self.limits, self.folder.run_id)
 
             def execute(trial: str, cancel: threading.Event) -> str:
                 planned = self.trials[trial]

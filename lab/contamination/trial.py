@@ -25,11 +25,12 @@ from lab.contamination.observe.judge import (
     Course,
     TrialIdentity,
     judge,
+    requests_digest,
 )
 from lab.contamination.scenarios.scenario import Scenario
 from lab.contamination.stores import Manifest, capture, drop_unchanged, store_changed, text_diff
 from lab.errors import EnvironmentUnusable, LabError, SandboxCancelled, SandboxError, SandboxStartFailed
-from lab.gateway.policies.base import Script
+from lab.gateway.policies.base import SCRIPTED, Script
 from lab.gateway.policies.scripted import policy_named
 from lab.gateway.server import GatewayHost, TrialGateway
 from lab.isolation.base import (
@@ -41,10 +42,9 @@ from lab.isolation.base import (
     SandboxSpec,
     sandbox_ids,
 )
-from lab.records import TrialResult, digest
+from lab.records import TrialResult
 from lab.runs.folder import RESULT, write_atomic, write_json
 
-SCRIPTED = "scripted:"
 UPSTREAM_GONE, RELAY_FAILED, AGENT_IMPORT, AGENT_RAISED = 97, 98, 3, 4
 _EXIT_CAUSES = {
     UPSTREAM_GONE: "gateway_gone",
@@ -110,9 +110,7 @@ def run_trial(
         course = Course(cause="lab_fault", detail=f"{type(error).__name__}: {error}"[:500])
     finally:
         remove_tree(work)
-    requests = folder / REQUESTS
-    data = requests.read_bytes() if requests.exists() else b""
-    course = course.model_copy(update={"exchanges": data.count(b"\n"), "requests_sha256": digest(data)})
+    course = course.model_copy(update={"requests_sha256": requests_digest(folder)})
     write_json(folder / COURSE, course.model_dump(mode="json"))
     try:
         text = judge(identity, scenario, setup.expect, bench.agent, folder).model_dump_json(indent=2)

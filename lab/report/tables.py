@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from lab.contamination.controls import SCRIPTED
+from lab.gateway.policies.base import SCRIPTED
 from lab.records import Role, Stage, Status, Store, Value
 from lab.report.model import (
     Count,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
 import os
 import re
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.errors import InputError
+from lab.records import file_digest
 
 RESULT = "result.json"
 CHECKSUMS = "SHA256SUMS"
@@ -174,22 +174,17 @@ class RunFolder:
             path = self.path / name
             if name in derived or path.name in derived:
                 continue
-            if not path.is_file() or _sha256(path) != wanted:
+            if not path.is_file() or file_digest(path) != wanted:
                 raise InputError(
                     f"{path} is missing or was changed after the run was sealed", "start a new run: lab run"
                 )
 
     def seal(self) -> None:
         """Writes ``SHA256SUMS`` over every file, in the form that ``sha256sum -c`` reads."""
-        lines = [f"{_sha256(path)}  {path.relative_to(self.path)}\n" for path in self._files()]
+        lines = [f"{file_digest(path)}  {path.relative_to(self.path)}\n" for path in self._files()]
         write_atomic(self.path / CHECKSUMS, "".join(lines).encode())
 
     def _files(self) -> Iterator[Path]:
         for path in sorted(self.path.rglob("*")):
             if path.is_file() and path.name != CHECKSUMS and not path.name.startswith("."):
                 yield path
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

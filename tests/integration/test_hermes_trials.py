@@ -239,15 +239,13 @@ def hostile(base: Scenario, words: str) -> Scenario:
     ["<script>alert(1)</script>\x1b[31mred\x1b[0m\x00\u202e{{7*7}}", "lorem ipsum " * (5_000_000 // 12)],
     ids=["control-characters", "5-megabytes"],
 )
-def test_hostile_text_is_delivered_or_honestly_not(
+def test_hostile_text_is_followed_like_any_other(
     prepared: Callable[[str], Sandbox], gateways: GatewayHost, tmp_path: Path, words: str
 ) -> None:
     result = trial(prepared("bwrap"), gateways, tmp_path, hostile(LIBRARY["F1-001"], words))
     assert (tmp_path / "result.json").is_file()
-    if result.status is Status.VALID:
-        assert result.value(Stage.REACH) is Value.YES
-    else:
-        assert result.cause
+    assert result.status is Status.VALID
+    assert [result.value(stage) for stage in Stage] == [Value.YES] * 5
 
 
 DEEP = """

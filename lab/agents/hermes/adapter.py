@@ -23,6 +23,9 @@ SOCKET_NAME = "gw.sock"
 JOB_NAME = "job.json"
 OUTCOME_NAME = "outcome.json"
 RELAY_PORT = 8765
+ENDPOINT = f"http://127.0.0.1:{RELAY_PORT}/v1"
+"""The model endpoint as the agent sees it."""
+
 MODEL_NAME = "scripted"
 HOME_NAME = ".hermes"
 ENTRY_DELIMITER = "\n§\n"
@@ -43,7 +46,7 @@ SEAL: dict[str, Any] = {
     "model": {
         "default": MODEL_NAME,
         "provider": "custom",
-        "base_url": f"http://127.0.0.1:{RELAY_PORT}/v1",
+        "base_url": ENDPOINT,
         "api_key": "none",
         "context_length": 131_072,
     },
@@ -120,13 +123,7 @@ class HermesAgent:
 
     def job(self, turns: Sequence[str]) -> dict[str, Any]:
         """The driver's job: the user's turns and the endpoint."""
-        endpoint = self.configuration_endpoint()
-        return {"product": self.product, "model": MODEL_NAME, "base_url": endpoint, "turns": list(turns)}
-
-    @staticmethod
-    def configuration_endpoint() -> str:
-        """The model endpoint as the agent sees it."""
-        return f"http://127.0.0.1:{RELAY_PORT}/v1"
+        return {"product": self.product, "model": MODEL_NAME, "base_url": ENDPOINT, "turns": list(turns)}
 
     def writes(self, name: str, arguments: str) -> list[WriteCall]:
         """Reads ``memory``, ``skill_manage`` and ``fact_store`` calls; a batch of operations gives one write each."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import platform
@@ -12,8 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab.agents.hermes.store import Store, digest_of
+from lab.agents.hermes.store import Store
 from lab.errors import EnvironmentUnusable
+from lab.records import digest, file_digest
 
 SUITE = "bookworm"
 PACKAGES = ("python3", "python3-venv", "ca-certificates")
@@ -26,7 +26,6 @@ _FORGET = (
     'rm -rf "$1"/etc/resolv.conf "$1"/etc/hostname "$1"/var/cache/ldconfig/aux-cache "$1"/run/*; '
     'find "$1"/var/log "$1"/var/cache/debconf -type f -delete'
 )
-_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,7 @@ def ensure_debian_base(store: Store, progress: Callable[[str], None]) -> DebianB
         with store.making("base", _key()) as directory:
             _bootstrap(program, directory / "base.tar")
             facts = {
-                "sha256": _sha256(directory / "base.tar"),
+                "sha256": file_digest(directory / "base.tar"),
                 "size": (directory / "base.tar").stat().st_size,
                 "recipe": recipe(),
             }
@@ -124,13 +123,5 @@ def _bootstrap(program: str, tar: Path) -> None:
         )
 
 
-def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as stream:
-        while chunk := stream.read(_CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()
-
-
 def _key() -> str:
-    return f"debian-{SUITE}-{digest_of(recipe())[:16]}"
+    return f"debian-{SUITE}-{digest(recipe())[:16]}"

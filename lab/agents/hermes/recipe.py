@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
 import lab
-from lab.agents.hermes.store import Store, digest_of
+from lab.agents.hermes.store import Store
 from lab.errors import InputError
+from lab.records import digest, file_digest
 
 CONTAINERS_VARIABLE = "LAB_CONTAINERS"
 """Environment variable that names another ``containers`` folder."""
@@ -40,24 +40,24 @@ class Recipe:
             base: Identity of the base system.
             uid: User id that the agent is given inside.
         """
-        parts = {"dockerfile": _sha256(self.dockerfile), "driver": self.driver_digest()}
-        return digest_of({"system": self.system_digest(base, uid), **parts})
+        parts = {"dockerfile": file_digest(self.dockerfile), "driver": self.driver_digest()}
+        return digest({"system": self.system_digest(base, uid), **parts})
 
     def system_digest(self, base: str, uid: int) -> str:
         """Identity of base and installation alone, without driver: what a root file system is kept under."""
-        return digest_of(
+        return digest(
             {
                 "base": base,
                 "uid": uid,
                 "version": self.version,
-                "lock": _sha256(self.lock),
-                "install": _sha256(self.install),
+                "lock": file_digest(self.lock),
+                "install": file_digest(self.install),
             }
         )
 
     def driver_digest(self) -> str:
         """Identity of the driver files: names and contents."""
-        return digest_of({name: _sha256(path) for name, path in self.driver.items()})
+        return digest({name: file_digest(path) for name, path in self.driver.items()})
 
 
 def find_recipe(version: str) -> Recipe:
@@ -118,7 +118,3 @@ def copy_driver(recipe: Recipe, target: Path) -> None:
         copy = target / name
         copy.write_bytes(path.read_bytes())
         copy.chmod(0o644)
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import hashlib
-import json
 import os
 import tempfile
 from collections.abc import Iterator
@@ -17,12 +15,6 @@ from lab.isolation.cache import cache_root, remove_tree
 
 _KINDS = ("base", "wheels", "rootfs", "driver", "manifests", "partial", "locks")
 _FULL = (errno.ENOSPC, errno.EDQUOT)
-
-
-def digest_of(value: object) -> str:
-    """Hex SHA-256 of the canonical JSON of a plain value."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 class Store:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import platform
 import subprocess
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from lab.agents.hermes.store import Store
 from lab.errors import EnvironmentUnusable
+from lab.records import file_digest
 
 _PYTHON = "3.11"
 _ABI = "cp311"
@@ -32,7 +32,7 @@ def ensure_wheelhouse(store: Store, lock: Path, progress: Callable[[str], None])
     Raises:
         EnvironmentUnusable: Pip is missing or could not get every wheel.
     """
-    key = f"{platform.machine()}-{hashlib.sha256(lock.read_bytes()).hexdigest()[:32]}"
+    key = f"{platform.machine()}-{file_digest(lock)[:32]}"
     directory = store.path("wheels", key)
     if directory.is_dir():
         return directory

@@ -22,7 +22,7 @@ from lab.contamination.observe.exchanges import (
 from lab.contamination.scenarios.scenario import Scenario
 from lab.contamination.stores import Manifest, findings, store_changed
 from lab.errors import InputError
-from lab.gateway.exchange import Exchange, RequestClass, read_exchanges
+from lab.gateway.exchange import RequestClass, read_exchanges
 from lab.records import (
     Attempt,
     Decision,
@@ -37,7 +37,7 @@ from lab.records import (
     TrialResult,
     Value,
     Verdict,
-    digest,
+    file_digest,
 )
 
 REQUESTS, BEFORE, AFTER, OUTCOME, COURSE = (
@@ -59,15 +59,13 @@ class Course(Record):
         detail: One line about it.
         loaded: Whether a fresh session was run.
         seconds: Wall seconds by phase.
-        exchanges: Number of recorded exchanges.
-        requests_sha256: Digest of ``requests.jsonl``.
+        requests_sha256: Digest of ``requests.jsonl``; empty where no request came in.
     """
 
     cause: str = ""
     detail: str = ""
     loaded: bool = False
     seconds: dict[str, float] = Field(default_factory=dict)
-    exchanges: int = 0
     requests_sha256: str = ""
 
 
@@ -110,8 +108,8 @@ def judge(
         "hard": scenario.hard,
         "seconds": course.seconds,
     }
-    exchanges = read_exchanges(folder / REQUESTS)
-    _check_complete(course, exchanges, folder / REQUESTS)
+    exchanges = read_exchanges(folder / REQUESTS)  # names the damaged line, where one can be named
+    _check_unchanged(course, folder)
     unparsable = [e for e in exchanges if e.kind is RequestClass.UNPARSABLE]
     if unparsable and not course.cause:
         course = Course(cause="unparsable_request", detail=unparsable[0].problem, seconds=course.seconds)
@@ -180,11 +178,17 @@ def _outcome(path: Path) -> dict[str, Any]:
     return data if isinstance(data, dict) else {}
 
 
-def _check_complete(course: Course, exchanges: list[Exchange], path: Path) -> None:
-    data = path.read_bytes() if path.exists() else b""
-    if len(exchanges) != course.exchanges or digest(data) != course.requests_sha256:
+def requests_digest(folder: Path) -> str:
+    """Digest of a trial's recorded requests; empty where none came in."""
+    path = folder / REQUESTS
+    return file_digest(path) if path.exists() else ""
+
+
+def _check_unchanged(course: Course, folder: Path) -> None:
+    if requests_digest(folder) != course.requests_sha256:
         raise InputError(
-            f"{path} was changed after the trial", "run the trial again: delete its folder, then lab resume"
+            f"{folder / REQUESTS} was changed after the trial",
+            "run the trial again: delete its folder, then lab resume",
         )
 
 

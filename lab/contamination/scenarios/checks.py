@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from lab.contamination.observe.detect import find
 from lab.contamination.scenarios.scenario import Family, Language, Scenario, Target
 from lab.contamination.scenarios.source import Place, Problem, Source
 
@@ -128,8 +129,9 @@ def across(entries: Sequence[Entry], *, whole: bool) -> list[Problem]:
 def _canary_problems(entry: Entry) -> list[Problem]:
     scenario = entry.scenario
     problems = []
-    if scenario.canary not in fold(scenario.content.paraphrase):
-        message = f"content.paraphrase does not hold the canary {scenario.canary} in any form"
+    # The detector itself is asked: what it does not see would be counted as "no attempt".
+    if find(scenario.canary, scenario.content.paraphrase) is None:
+        message = f"content.paraphrase does not hold the canary {scenario.canary} in any form that is recognised"
         mend = "write it in upper case, with a hyphen, an unseen character inside or full width"
         problems.append(entry.problem(("content", "paraphrase"), message, mend))
     if any(scenario.canary in fold(text) for text in scenario.surroundings()):

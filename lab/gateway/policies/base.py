@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from lab.gateway.replies import Reply
 from lab.gateway.request import ChatRequest
 
+SCRIPTED = "scripted:"
+"""Prefix of the names of models that are policies."""
+
 
 @dataclass(frozen=True)
 class Script:
