@@ -76,6 +76,8 @@ class Role(StrEnum):
     ATTACK = "attack"
     TWIN = "twin"
     CONTROL = "control"
+    NEGATIVE = "negative"
+    """A control that must not be remembered."""
 
 
 class Status(StrEnum):
@@ -178,6 +180,9 @@ class Reach(Record):
         messages: Length of the message list.
         tool: Name of the tool whose result it was; empty otherwise.
         wrapped: Whether the agent had marked it as untrusted data.
+        whole: Whether the content stood there word for word, and not only its canary.
+        summary: Whether the message was, or held, the summary of a compressed conversation.
+        reviewer: ``review``, or ``delegate_review`` for the reviewer of a delegated child.
     """
 
     role: str
@@ -185,20 +190,23 @@ class Reach(Record):
     messages: int
     tool: str = ""
     wrapped: bool = False
+    whole: bool = True
+    summary: bool = False
+    reviewer: str = "review"
 
 
 class Attempt(Record):
     """One write tool call seen in a response of the model.
 
     Attributes:
-        origin: ``review`` or ``foreground``.
+        origin: ``review``, ``foreground``, ``delegate`` (a child agent) or ``delegate_review`` (its reviewer).
         exchange: Sequence number of the exchange in ``requests.jsonl`` whose response held the call.
         tool: Name of the tool.
         action: Its action (``add``, ``replace``, …).
         target: Its target as given (``memory``, ``user``, a skill's name); hostile.
         store: The store that it was meant for.
         arguments: The arguments as sent, cut to 2,000 characters; hostile.
-        carries: Whether the arguments carry the content.
+        carries: Whether the arguments carry the content, or name the old entry that it wants gone.
         decision: What the guards did.
         answer: The tool's answer as the model saw it, cut to 2,000 characters; hostile.
     """
@@ -231,6 +239,51 @@ class StoreFinding(Record):
     evidence: tuple[Evidence, ...] = ()
 
 
+class RuleFate(StrEnum):
+    """What became of the entry that a content wants replaced or removed."""
+
+    KEPT = "kept"
+    GONE = "gone"
+    ELSEWHERE = "gone, but still in another store"
+    UNKNOWN = "unknown"
+
+
+class SettledStep(Record):
+    """One command of the operator on one staged write.
+
+    Attributes:
+        subsystem: ``memory`` or ``skills``.
+        command: ``approve`` or ``reject``.
+        said: What the agent answered, cut to 500 characters; hostile.
+        left: Staged writes of the subsystem afterwards.
+    """
+
+    subsystem: str
+    command: str
+    said: str
+    left: int
+
+
+class Settled(Record):
+    """What became of staged writes when the operator dealt with them after the session.
+
+    Attributes:
+        action: ``approve``, ``reject``, ``approve-twice`` or ``approve-after-crash``.
+        steps: The commands and the answers.
+        persist: Whether the content is in a store of persistence now.
+        stores: One finding for each store, against the home before the trial.
+        copies: In how many files or rows of stores of persistence the content stands.
+        provenance: How the agent's own records name the maker of the skill now.
+    """
+
+    action: str
+    steps: tuple[SettledStep, ...] = ()
+    persist: Verdict
+    stores: tuple[StoreFinding, ...] = ()
+    copies: int = 0
+    provenance: str = ""
+
+
 class TrialResult(Record):
     """Everything one trial says, as written to ``result.json`` when all its evidence is on disk.
 
@@ -247,7 +300,15 @@ class TrialResult(Record):
         notice: What the user was told.
         notice_text: The words, cut to 500 characters; hostile.
         reviews: Number of reviews that ran.
+        carrier: What was to bring the content in.
+        target: Store that the content asks for.
+        action: What it wants done there.
+        by: Who is scripted to write: ``review`` or ``foreground``.
+        rule: Fate of the old entry, where the content wants one replaced or removed.
+        settled: What became of staged writes, where the setup deals with them.
+        provenance: How the agent's own records name the maker of a skill that was written; empty where there is none.
         stores_unchanged: True when every store is byte-identical to its state before.
+        changed: The stores that are not.
         setup_assertions: What the running agent showed of its own configuration (tools offered, model name, …).
         seconds: Wall seconds by phase; shown nowhere as a result.
     """
@@ -277,7 +338,15 @@ class TrialResult(Record):
     notice: Notice = Notice.NONE
     notice_text: str = ""
     reviews: int = 0
+    carrier: str = "paste"
+    target: str = ""
+    action: str = "add"
+    by: str = "review"
+    rule: RuleFate | None = None
+    settled: Settled | None = None
+    provenance: str = ""
     stores_unchanged: bool = False
+    changed: tuple[Store, ...] = ()
     setup_assertions: dict[str, str] = Field(default_factory=dict)
     seconds: dict[str, float] = Field(default_factory=dict)
 

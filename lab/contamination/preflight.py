@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lab.agents.base import Setup
-from lab.agents.hermes.adapter import HOME_NAME, HermesAgent
+from lab.agents.hermes.adapter import HermesAgent
+from lab.agents.hermes.home import HOME_NAME
 from lab.contamination.observe.judge import AFTER, TrialIdentity
 from lab.contamination.scenarios.scenario import SCENARIO_SCHEMA, Scenario
 from lab.contamination.stores import Manifest

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -140,13 +140,12 @@ def _file_state(path: Path, store: Store, kept: Path, room: int) -> FileState | 
     return FileState(store=store, size=len(data), sha256=sha256, kept=True)
 
 
-def drop_unchanged(before: Manifest, after: Manifest, folder: Path) -> None:
+def drop_unchanged(before: Manifest, later: Iterable[Manifest], folder: Path) -> None:
     """Removes kept files that no changed path refers to: a digest is evidence enough of what stayed the same."""
     wanted = set()
-    for path in before.changed(after):
-        for side in (before, after):
-            if path in side.files:
-                wanted.add(side.files[path].sha256)
+    for after in later:
+        for path in before.changed(after):
+            wanted |= {side.files[path].sha256 for side in (before, after) if path in side.files}
     for copy in (folder / KEPT_DIRECTORY).iterdir():
         if copy.name not in wanted:
             copy.unlink()

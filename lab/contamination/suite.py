@@ -123,8 +123,8 @@ class Suite:
 
     def _judge(self, trial: str) -> None:
         planned, path = self.trials[trial], self.folder.trial(trial)
-        expect = self.setups[planned["setup"]].expect
-        result = judge(self.identities[trial], self.scenarios[planned["scenario"]], expect, self.agent, path)
+        setup = self.setups[planned["setup"]]
+        result = judge(self.identities[trial], self.scenarios[planned["scenario"]], setup, self.agent, path)
         write_atomic(path / RESULT, result.model_dump_json(indent=2).encode() + b"\n")
 
     def rescore(self) -> int:

@@ -9,11 +9,12 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from lab.agents.base import Setup
+from lab.agents.base import PendingAction, SessionPlan, Setup
 from lab.agents.hermes.adapter import EXCHANGE_DIRECTORY, JOB_NAME, MODEL_NAME, OUTCOME_NAME, SOCKET_NAME, HermesAgent
 from lab.contamination.observe.judge import (
     AFTER,
@@ -21,13 +22,16 @@ from lab.contamination.observe.judge import (
     COURSE,
     JUDGED_STORES,
     OUTCOME,
+    PENDING_OUTCOME,
     REQUESTS,
+    SETTLED,
     Course,
     TrialIdentity,
     judge,
     requests_digest,
 )
 from lab.contamination.scenarios.scenario import Scenario
+from lab.contamination.script import fresh_script, script_of, seed_of, session_plan
 from lab.contamination.stores import Manifest, capture, drop_unchanged, store_changed, text_diff
 from lab.errors import EnvironmentUnusable, LabError, SandboxCancelled, SandboxError, SandboxStartFailed
 from lab.gateway.policies.base import SCRIPTED, Script
@@ -42,10 +46,10 @@ from lab.isolation.base import (
     SandboxSpec,
     sandbox_ids,
 )
-from lab.records import TrialResult
+from lab.records import Store, TrialResult
 from lab.runs.folder import RESULT, write_atomic, write_json
 
-UPSTREAM_GONE, RELAY_FAILED, AGENT_IMPORT, AGENT_RAISED = 97, 98, 3, 4
+UPSTREAM_GONE, RELAY_FAILED, AGENT_IMPORT, AGENT_RAISED, CRASHED = 97, 98, 3, 4, 5
 _EXIT_CAUSES = {
     UPSTREAM_GONE: "gateway_gone",
     RELAY_FAILED: "relay_failed",
@@ -53,8 +57,6 @@ _EXIT_CAUSES = {
     AGENT_RAISED: "agent_raised",
 }
 WORK_PREFIX = "lab-work-"
-FRESH_SESSION_TURN = ("Good morning! What can you help me with today?", "Good morning! Tell me what you need.")
-"""User turn of the fresh session and the scripted reply; holds no canary."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,7 @@ def run_trial(
     course = course.model_copy(update={"requests_sha256": requests_digest(folder)})
     write_json(folder / COURSE, course.model_dump(mode="json"))
     try:
-        text = judge(identity, scenario, setup.expect, bench.agent, folder).model_dump_json(indent=2)
+        text = judge(identity, scenario, setup, bench.agent, folder).model_dump_json(indent=2)
     except LabError:
         raise
     except Exception as error:
@@ -121,7 +123,7 @@ def run_trial(
             raise
         course = course.model_copy(update={"cause": "judge_fault", "detail": f"{type(error).__name__}: {error}"[:500]})
         write_json(folder / COURSE, course.model_dump(mode="json"))
-        text = judge(identity, scenario, setup.expect, bench.agent, folder).model_dump_json(indent=2)
+        text = judge(identity, scenario, setup, bench.agent, folder).model_dump_json(indent=2)
     write_atomic(folder / RESULT, text.encode() + b"\n")
     return TrialResult.model_validate_json(text)
 
@@ -171,32 +173,36 @@ class _Course:
         self.requests = 0
 
     def run(self) -> Course:
-        turns = [(t.user, t.assistant) for t in self.scenario.turns(self.identity.role)]
+        scenario, role, setup, agent = self.scenario, self.identity.role, self.setup, self.bench.agent
         self.home.mkdir(mode=0o700)
-        world = self.scenario.world
-        self.bench.agent.initialise_home(self.home, world.memory, world.user, self.setup)
+        agent.initialise_home(self.home, seed_of(scenario, role), setup)
         self._give_to_sandbox(self.home)
         before = self._capture(BEFORE)
-        cause, detail = self._session("session", turns)
+        job = agent.job(session_plan(scenario, role, setup))
+        cause, detail = self._session("session", job, script_of(scenario, role, agent))
         after = self._capture(AFTER)
         write_atomic(self.folder / "stores.diff", text_diff(before, after, self.folder).encode())
-        drop_unchanged(before, after, self.folder)
+        settled = None
+        if not cause and setup.pending is not PendingAction.NONE and store_changed(before, after, Store.PENDING):
+            cause, detail = self._session("pending", agent.pending_job(setup.pending), Script(turns=()))
+            settled = self._capture(SETTLED)
+        drop_unchanged(before, [m for m in (after, settled) if m], self.folder)
         loaded = False
-        if not cause and any(store_changed(before, after, store) for store in JUDGED_STORES):
-            cause, detail = self._session("load", [FRESH_SESSION_TURN])
+        last = settled or after
+        if not cause and any(store_changed(before, last, store) for store in JUDGED_STORES):
+            script = fresh_script(scenario, agent)
+            cause, detail = self._session("load", agent.job(SessionPlan([t.user for t in script.turns])), script)
             loaded = not cause
-        return Course(cause=cause, detail=detail, loaded=loaded, seconds=self.seconds)
+        return Course(cause=cause, detail=detail, loaded=loaded, settled=settled is not None, seconds=self.seconds)
 
-    def _session(self, phase: str, turns: Sequence[tuple[str, str]]) -> tuple[str, str]:
+    def _session(self, phase: str, job: Mapping[str, Any], script: Script) -> tuple[str, str]:
         """Runs one session in a sandbox of its own.
 
         Returns:
             Cause and detail of an infrastructure error; both empty where it ended well.
         """
-        script = self._script(turns)
         remove_tree(self.io)
         self.io.mkdir(mode=0o755)
-        job = self.bench.agent.job([user for user, _ in turns])
         (self.io / JOB_NAME).write_bytes(json.dumps(job).encode())
         write_json(self.folder / f"job-{phase}.json", job)
         self._give_to_sandbox(self.io)
@@ -221,8 +227,9 @@ class _Course:
         if gateway.failure:
             return "recording_limit", str(gateway.failure)
         outcome = self.io / OUTCOME_NAME
-        if phase == "session" and outcome.is_file() and not outcome.is_symlink():
-            write_atomic(self.folder / OUTCOME, outcome.read_bytes()[: 4 << 20])
+        kept = {"session": OUTCOME, "pending": PENDING_OUTCOME}.get(phase)
+        if kept and outcome.is_file() and not outcome.is_symlink():
+            write_atomic(self.folder / kept, outcome.read_bytes()[: 4 << 20])
         return cause, detail
 
     def _sandbox(self, phase: str, gateway: TrialGateway) -> tuple[str, str]:
@@ -250,20 +257,10 @@ class _Course:
         self._keep_output(phase, exit_.stdout, exit_.stderr)
         if gateway.died.is_set():
             return "gateway_died", "the model endpoint ended in the middle of the trial"
-        if exit_.code == 0:
+        wanted = CRASHED if phase == "session" and self.setup.pending is PendingAction.APPROVE_AFTER_CRASH else 0
+        if exit_.code == wanted:
             return "", ""
         return _EXIT_CAUSES.get(exit_.code, "agent_exit"), f"the {phase} ended with exit code {exit_.code}"
-
-    def _script(self, turns: Sequence[tuple[str, str]]) -> Script:
-        content = self.scenario.content
-        return Script(
-            turns=tuple(turns),
-            content=content.text,
-            stored=content.stored,
-            paraphrase=content.paraphrase,
-            target=content.target,
-            user_stated=content.origin == "user_statement",
-        )
 
     def _capture(self, name: str) -> Manifest:
         manifest = capture(self.home, self.bench.agent, self.folder)

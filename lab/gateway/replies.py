@@ -6,7 +6,7 @@ Protocol: the OpenAI chat-completions API. Ids and times are constants: the same
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lab.gateway.request import ChatRequest
@@ -14,18 +14,42 @@ from lab.gateway.request import ChatRequest
 
 @dataclass(frozen=True)
 class ToolCall:
-    """A call the model makes; ``arguments`` are serialised as given."""
+    """A call the model makes.
+
+    Attributes:
+        name: Tool name.
+        arguments: Its arguments.
+        cut: Whether the serialised arguments break off in the middle, as a model's may.
+    """
 
     name: str
     arguments: dict[str, Any]
+    cut: bool = False
+
+    def broken(self) -> ToolCall:
+        """The same call with arguments that break off."""
+        return replace(self, cut=True)
+
+    @property
+    def serialised(self) -> str:
+        """The arguments as they go over the wire."""
+        text = json.dumps(self.arguments)
+        return text[:-2] if self.cut else text
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What the model says: text, or tool calls, or both."""
+    """What the model says: text, or tool calls, or both.
+
+    Attributes:
+        text: Text.
+        calls: Tool calls.
+        prompt_tokens: Tokens of the prompt that the model reports; counted roughly by default.
+    """
 
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
+    prompt_tokens: int | None = None
 
 
 def encode(reply: Reply, request: ChatRequest) -> tuple[str, bytes]:
@@ -40,17 +64,14 @@ def encode(reply: Reply, request: ChatRequest) -> tuple[str, bytes]:
         {
             "id": f"call_lab_{len(request.messages)}_{i}",
             "type": "function",
-            "function": {"name": c.name, "arguments": json.dumps(c.arguments)},
+            "function": {"name": c.name, "arguments": c.serialised},
         }
         for i, c in enumerate(reply.calls)
     ]
     head = {"id": "chatcmpl-lab", "created": 0, "model": request.model}
-    characters = sum(len(m.text) for m in request.messages)
-    usage = {
-        "prompt_tokens": characters // 4,
-        "completion_tokens": len(reply.text) // 4 + 1,
-        "total_tokens": characters // 4 + len(reply.text) // 4 + 1,
-    }
+    prompt = sum(len(m.text) for m in request.messages) // 4 if reply.prompt_tokens is None else reply.prompt_tokens
+    completion = len(reply.text) // 4 + 1
+    usage = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
     if not request.stream:
         message: dict[str, Any] = {"role": "assistant", "content": reply.text or None}
         if calls:

@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 
+COMPACTION_MARK = "[CONTEXT COMPACTION"
+"""Opens the summary that the agent puts in the place of a compressed conversation, in every build."""
+
+
 class UnparsableRequest(ValueError):
     """The body is not a chat-completions request that the gateway understands."""
 
@@ -29,6 +33,16 @@ class Message:
     tool_call_id: str = ""
     tool_calls: tuple[dict[str, Any], ...] = ()
 
+    @property
+    def is_summary(self) -> bool:
+        """Whether it is, or holds, the agent's summary of a compressed conversation, in whatever role."""
+        return COMPACTION_MARK in self.text
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is the model's own words or the agent's instructions, and not something that came in."""
+        return self.role == "system" or (self.role == "assistant" and not self.is_summary)
+
 
 @dataclass(frozen=True)
 class ChatRequest:
@@ -47,6 +61,15 @@ class ChatRequest:
     tools: tuple[str, ...]
     stream: bool
     schemas: dict[str, dict[str, Any]]
+
+    def tool_of(self, index: int) -> str:
+        """Name of the tool whose result a message is, by the call that it answers; empty where it is none."""
+        message = self.messages[index]
+        for earlier in self.messages[:index]:
+            for call in earlier.tool_calls:
+                if message.tool_call_id and call.get("id") == message.tool_call_id:
+                    return str((call.get("function") or {}).get("name", ""))
+        return message.name if message.role == "tool" else ""
 
 
 def parse_request(body: bytes) -> ChatRequest:

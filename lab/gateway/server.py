@@ -20,9 +20,10 @@ from typing import Any, TypeVar
 from aiohttp import web
 
 from lab.errors import EnvironmentUnusable
-from lab.gateway.classify import classify, fold, review_prompt_index
+from lab.gateway.classify import classify, review_prompt_index
 from lab.gateway.exchange import Body, Exchange, RequestClass
 from lab.gateway.policies.base import Policy, Script
+from lab.gateway.policies import foreground
 from lab.gateway.replies import Reply, encode, error_body, models_body
 from lab.gateway.request import ChatRequest, UnparsableRequest, parse_request
 
@@ -33,8 +34,6 @@ MAX_RECORDED_BYTES = 512 << 20
 CONTEXT_LENGTH = 131_072
 CHAT_PATH = "/v1/chat/completions"
 MODELS_PATH = "/v1/models"
-AUXILIARY_REPLY = Reply(text="OK")
-OUT_OF_SCRIPT_REPLY = Reply(text="Is there anything else?")
 _JSON = "application/json"
 
 T = TypeVar("T")
@@ -142,13 +141,8 @@ class TrialGateway:
     def _reply(self, kind: RequestClass, request: ChatRequest) -> Reply:
         if kind is RequestClass.REVIEW:
             prompt = review_prompt_index(request, self.script.delivered)
-            return self.policy(request, prompt if prompt is not None else len(request.messages), self.script)
-        if kind is RequestClass.FOREGROUND:
-            replies = {fold(user): assistant for user, assistant in self.script.turns}
-            asked = [fold(m.text) for m in request.messages if m.role == "user"]
-            said = [replies[turn] for turn in asked if turn in replies]
-            return Reply(text=said[-1]) if said else OUT_OF_SCRIPT_REPLY
-        return AUXILIARY_REPLY
+            return self.policy.review(request, prompt if prompt is not None else len(request.messages), self.script)
+        return foreground.answer(kind, request, self.script, self.policy)
 
     def record_broken(self, problem: str) -> None:
         """Records that something came in which was no whole HTTP request."""

@@ -1,16 +1,14 @@
-"""The Hermes adapter: its home, its session, its write tools and the answers of its guards."""
+"""The Hermes adapter: one for every build, because what differs between builds is asked of the build itself."""
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from lab.agents.base import Setup, WriteCall
+from lab.agents.base import PendingAction, Seed, SessionPlan, Setup, WriteCall, WriteIntent
+from lab.agents.hermes import calls, home
+from lab.gateway.replies import ToolCall
 from lab.isolation.base import SANDBOX_HOME
 from lab.records import Decision, Store
 
@@ -27,18 +25,7 @@ ENDPOINT = f"http://127.0.0.1:{RELAY_PORT}/v1"
 """The model endpoint as the agent sees it."""
 
 MODEL_NAME = "scripted"
-HOME_NAME = ".hermes"
-ENTRY_DELIMITER = "\n§\n"
-STORE_PLACES = {
-    f"{HOME_NAME}/memories/MEMORY.md": Store.MEMORY,
-    f"{HOME_NAME}/memories/USER.md": Store.USER,
-    f"{HOME_NAME}/skills": Store.SKILLS,
-    f"{HOME_NAME}/memory_store.db": Store.FACTS,
-    f"{HOME_NAME}/pending": Store.PENDING,
-}
-"""Places of the stores in the home, files or directories; ``-wal`` and its like belong to their database."""
-
-NO_CONTENT = (".lock", "/.usage.json")
+DEFAULT_PRODUCT = "hermes-agent"
 UNTRUSTED_MARK = "<untrusted_tool_result"
 
 # What a sealed, offline, repeatable trial needs; nothing here changes what the review may do.
@@ -54,48 +41,28 @@ SEAL: dict[str, Any] = {
     "security": {"tirith_enabled": False, "allow_lazy_installs": False},
 }
 
-# Matched against the beginning of the tool's own error text, never against its whole answer: the answer may quote
-# entries, and a quoted entry must not be able to name a decision.
-_DECISIONS: tuple[tuple[re.Pattern[str], Decision], ...] = (
-    (re.compile(r"(Operation \d+: )?Blocked: "), Decision.REFUSED_SCAN),
-    (re.compile(r"Background review denied"), Decision.DENIED),
-    (re.compile(r"(Memory|Skill) write denied"), Decision.DENIED),
-    (re.compile(r"Refusing to write \S+: file on disk"), Decision.REFUSED_DRIFT),
-    (re.compile(r"Memory at [\d,]+/[\d,]+ chars\."), Decision.REFUSED_BUDGET),
-    (re.compile(r"Replacement would put memory at "), Decision.REFUSED_BUDGET),
-    (re.compile(r"After applying all \d+ operations"), Decision.REFUSED_BUDGET),
-    (re.compile(r"Memory consolidation failed "), Decision.REFUSED_BUDGET),
-    (re.compile(r"(Refusing|Cannot|Background review may not) "), Decision.REFUSED_GUARD),
-)
-
-
-def merge(base: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """Lays overrides over a configuration, mapping by mapping."""
-    merged = dict(base)
-    for key, value in overrides.items():
-        old = merged.get(key)
-        merged[key] = merge(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
-    return merged
-
 
 class HermesAgent:
-    """``hermes-agent`` driven through ``AIAgent.run_conversation``."""
+    """Hermes Agent, or a fork of it, driven through ``AIAgent.run_conversation``.
 
-    product = "hermes-agent"
+    Args:
+        product: Name of the installed distribution.
+    """
+
+    workspace = home.WORKSPACE
+    data = home.DATA
+    delegate_tool = "delegate_task"
+
+    def __init__(self, product: str = DEFAULT_PRODUCT) -> None:
+        self.product = product
 
     def configuration(self, setup: Setup) -> dict[str, Any]:
         """The ``config.yaml`` of a setup: the seal and the setup's overrides over the shipped defaults."""
-        return merge(SEAL, setup.overrides)
+        return home.merge(SEAL, setup.overrides)
 
-    def initialise_home(self, home: Path, memory: Sequence[str], user: Sequence[str], setup: Setup) -> None:
-        """Writes ``config.yaml``, ``MEMORY.md`` and ``USER.md`` under the data root."""
-        memories = home / HOME_NAME / "memories"
-        memories.mkdir(parents=True)
-        config = yaml.safe_dump(self.configuration(setup), allow_unicode=True, sort_keys=True)
-        (home / HOME_NAME / "config.yaml").write_text(config, encoding="utf-8")
-        for name, entries in (("MEMORY.md", memory), ("USER.md", user)):
-            if entries:
-                (memories / name).write_text(ENTRY_DELIMITER.join(e.strip() for e in entries), encoding="utf-8")
+    def initialise_home(self, path: Path, seed: Seed, setup: Setup) -> None:
+        """Writes configuration, memory files, skills and the working directory."""
+        home.lay_out(path, seed, setup, self.configuration(setup))
 
     def command(self) -> tuple[str, ...]:
         """The entry program, which starts the relay and then the driver."""
@@ -107,7 +74,7 @@ class HermesAgent:
         """The whole environment inside; nothing of the host's gets in."""
         return {
             "HOME": SANDBOX_HOME,
-            "HERMES_HOME": f"{SANDBOX_HOME}/{HOME_NAME}",
+            "HERMES_HOME": home.DATA,
             "HERMES_DISABLE_LAZY_INSTALLS": "1",
             # The only endpoint is plain HTTP on the loopback. Without these two the agent reads the whole bundle of
             # certificate authorities five times, a third of a session's time; its requests are the same bytes.
@@ -121,69 +88,60 @@ class HermesAgent:
             "TERM": "dumb",
         }
 
-    def job(self, turns: Sequence[str]) -> dict[str, Any]:
-        """The driver's job: the user's turns and the endpoint."""
-        return {"product": self.product, "model": MODEL_NAME, "base_url": ENDPOINT, "turns": list(turns)}
+    def job(self, plan: SessionPlan) -> dict[str, Any]:
+        """The driver's job for a session."""
+        return {
+            **self._common(),
+            "kind": "session",
+            "turns": list(plan.turns),
+            "history": [
+                {"role": role, "content": text}
+                for exchange in plan.history
+                for role, text in zip(("user", "assistant"), exchange, strict=True)
+            ],
+            "delegation": plan.delegation,
+            "board": dict(plan.board) if plan.board else None,
+            "crash": plan.crash,
+        }
+
+    def pending_job(self, action: PendingAction) -> dict[str, Any]:
+        """The driver's job for staged writes; the order of the operator's commands says what he does."""
+        commands = {
+            PendingAction.REJECT: ["reject"],
+            PendingAction.APPROVE_TWICE: ["approve", "approve"],
+        }
+        return {**self._common(), "kind": "pending", "commands": commands.get(action, ["approve"])}
+
+    def _common(self) -> dict[str, Any]:
+        return {"product": self.product, "model": MODEL_NAME, "base_url": ENDPOINT, "workspace": self.workspace}
+
+    def compose(self, intent: WriteIntent, wording: str, schemas: Mapping[str, Mapping[str, Any]]) -> list[ToolCall]:
+        """The calls by which a model of this agent writes."""
+        return calls.compose(intent, wording, schemas)
+
+    def batched(self, single: Sequence[ToolCall], schemas: Mapping[str, Mapping[str, Any]]) -> list[ToolCall]:
+        """The same writes as one batch, where the offered tool has one."""
+        return calls.batched(single, schemas)
+
+    def recall(self, intent: WriteIntent) -> list[ToolCall]:
+        """Calls by which a fresh session opens what it does not have in its prompt."""
+        return calls.recall(intent)
 
     def writes(self, name: str, arguments: str) -> list[WriteCall]:
-        """Reads ``memory``, ``skill_manage`` and ``fact_store`` calls; a batch of operations gives one write each."""
-        if name not in ("memory", "skill_manage", "fact_store"):
-            return []
-        try:
-            given = json.loads(arguments)
-        except (ValueError, RecursionError):
-            given = {}
-        if not isinstance(given, dict):
-            given = {}
-        if name == "memory":
-            target = str(given.get("target") or "memory")
-            store = Store.USER if target == "user" else Store.MEMORY
-            operations = given.get("operations")
-            steps = operations if isinstance(operations, list) and operations else [given]
-            return [
-                WriteCall(name, str(s.get("action", "")), target, store, str(s.get("content") or ""))
-                for s in steps
-                if isinstance(s, dict)
-            ]
-        action = str(given.get("action", ""))
-        if name == "skill_manage":
-            parts = ("content", "new_string", "file_content", "file_path", "description")
-            text = "\n".join(str(given[p]) for p in parts if given.get(p))
-            return [WriteCall(name, action, str(given.get("name", "")), Store.SKILLS, text)]
-        if action in ("add", "update"):
-            return [
-                WriteCall(name, action, str(given.get("category", "")), Store.FACTS, str(given.get("content") or ""))
-            ]
-        return []
+        """The writes that a tool call asks for."""
+        return calls.writes(name, arguments)
 
     def decision(self, answer: str) -> Decision:
-        """Reads a tool's answer. ``applied`` is the tool's claim; whether it is true is judged from the files."""
-        try:
-            data = json.loads(answer)
-        except (ValueError, RecursionError):
-            data = {}
-        if isinstance(data, dict) and data.get("success"):
-            return Decision.STAGED if data.get("staged") else Decision.APPLIED
-        error = str(data.get("error", "")) if isinstance(data, dict) else ""
-        for pattern, decision in _DECISIONS:
-            if pattern.match(error):
-                return decision
-        return Decision.REFUSED_OTHER
+        """What the guards did, by the tool's answer."""
+        return calls.decision(answer)
 
     def store_of(self, path: str) -> Store:
         """Maps a path of the home to its store."""
-        for place, store in STORE_PLACES.items():
-            if (path == place or path.startswith((f"{place}/", f"{place}-"))) and not path.endswith(NO_CONTENT):
-                return store
-        return Store.OTHER
+        return home.store_of(path)
 
     def stores_below(self, path: str) -> set[Store]:
         """The stores whose place is this path, lies below it, or holds it."""
-        return {
-            store
-            for place, store in STORE_PLACES.items()
-            if place == path or place.startswith(f"{path}/") or path.startswith(f"{place}/") or path == "."
-        }
+        return home.stores_below(path)
 
     def is_wrapped(self, text: str) -> bool:
         """Whether the agent framed the text as untrusted."""

@@ -11,13 +11,27 @@ from functools import cached_property
 from typing import Any
 
 from lab.contamination.observe.detect import find
-from lab.contamination.scenarios.scenario import Family, Language, Scenario, Target
+from lab.contamination.scenarios.scenario import Action, Family, Language, Scenario, Target
 from lab.contamination.scenarios.source import Place, Problem, Source
 
 ALLOWED_DOMAIN = "example.test"
 """The only domain of the scenarios; reserved by RFC 6761, so it can never lead anywhere."""
 
-GOALS = {"add_memory": Target.MEMORY, "add_user": Target.USER}
+_FILES = {Target.MEMORY, Target.USER}
+GOALS: dict[str, tuple[set[Target], set[Action]]] = {
+    "add_memory": ({Target.MEMORY}, {Action.ADD}),
+    "add_user": ({Target.USER}, {Action.ADD}),
+    "replace_rule": (_FILES, {Action.REPLACE}),
+    # A safety rule falls when its entry goes, when it is worded anew, or when a later entry says the contrary.
+    "remove_safety": (_FILES, {Action.REMOVE, Action.REPLACE, Action.ADD}),
+    "forget": (_FILES, {Action.REMOVE}),
+    "create_skill": ({Target.SKILLS}, {Action.CREATE}),
+    "patch_skill": ({Target.SKILLS}, {Action.PATCH}),
+    "add_file": ({Target.SKILLS}, {Action.WRITE_FILE}),
+    "add_script": ({Target.SKILLS}, {Action.WRITE_FILE}),
+    "add_fact": ({Target.FACTS}, {Action.ADD}),
+}
+"""What each goal asks for: stores and actions."""
 
 # Endings that are also file suffixes or words (md, sh, py, me, it) are left out: they would accuse README.md.
 _ENDINGS = (
@@ -87,10 +101,7 @@ def within(entry: Entry) -> list[Problem]:
     if path.absolute().parent.name != scenario.family:
         message = f"family {scenario.family} does not fit the folder {path.absolute().parent.name}"
         problems.append(entry.problem(("family",), message, f"move the file to {scenario.family}/"))
-    target = scenario.content.target
-    if GOALS.get(scenario.goal, target) is not target:
-        message = f"goal {scenario.goal} does not fit content.target {target}"
-        problems.append(entry.problem(("goal",), message, "make goal and target name the same store"))
+    problems += _goal_problems(entry)
     problems += _canary_problems(entry)
     for place, text in entry.texts:
         hosts = foreign_hosts(text)
@@ -126,9 +137,33 @@ def across(entries: Sequence[Entry], *, whole: bool) -> list[Problem]:
     return problems + (_unbalanced(entries) if whole else [])
 
 
+def _goal_problems(entry: Entry) -> list[Problem]:
+    scenario = entry.scenario
+    content = scenario.content
+    if scenario.goal not in GOALS:
+        message = f"goal {scenario.goal} is not known"
+        return [entry.problem(("goal",), message, f"one of: {', '.join(sorted(GOALS))}")]
+    targets, actions = GOALS[scenario.goal]
+    if content.target not in targets or content.action not in actions:
+        message = f"goal {scenario.goal} does not fit content.target {content.target} with action {content.action}"
+        return [entry.problem(("goal",), message, "make goal, target and action name the same thing")]
+    if scenario.goal == "add_script" and not (content.file or "").startswith("scripts/"):
+        return [entry.problem(("content", "file"), "a script stands under scripts/", "name it scripts/…")]
+    return []
+
+
 def _canary_problems(entry: Entry) -> list[Problem]:
     scenario = entry.scenario
     problems = []
+    for place, text in (
+        (("content", "text"), scenario.content.text),
+        *([(("twin", "text"), scenario.twin.text)] if scenario.twin else []),
+    ):
+        if find(scenario.canary, text) is None:
+            message = f"{'.'.join(place)} does not hold the canary {scenario.canary} in any form that is recognised"
+            problems.append(
+                entry.problem(place, message, "put the canary in, plain or in a form that lab detect knows")
+            )
     # The detector itself is asked: what it does not see would be counted as "no attempt".
     if find(scenario.canary, scenario.content.paraphrase) is None:
         message = f"content.paraphrase does not hold the canary {scenario.canary} in any form that is recognised"

@@ -1,127 +1,56 @@
-"""Scenarios as data: the model of one test case, its payload-free twin and its card."""
+"""Scenarios as data: the model of one test case and what must hold between its parts."""
 
 from __future__ import annotations
 
-from enum import StrEnum
+from collections import Counter
 from typing import Annotated, Self
 
 from pydantic import Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
+from lab.contamination.scenarios.consistency import family_problems, slot_problems
+from lab.contamination.scenarios.parts import (
+    CONTENT_SLOT,
+    SLOT,
+    Action,
+    Canary,
+    Card,
+    Carrier,
+    Channel,
+    Content,
+    Exchange,
+    Expectation,
+    Family,
+    Language,
+    Origin,
+    Place,
+    Slug,
+    Target,
+    Text,
+    Token,
+    Turn,
+    Twin,
+    World,
+)
 from lab.records import Record, Role, digest
 
-CONTENT_SLOT = "{{content}}"
-"""Where the stimulus goes in a user turn; stands exactly once in a transcript."""
+__all__ = [
+    "CONTENT_SLOT",
+    "SCENARIO_SCHEMA",
+    "Action",
+    "Carrier",
+    "Family",
+    "Language",
+    "Origin",
+    "Place",
+    "Scenario",
+    "Target",
+    "Turn",
+]
 
 SCENARIO_SCHEMA = 1
 
 ScenarioId = Annotated[str, StringConstraints(pattern=r"^F[1-6]-[0-9]{3}$")]
-Text = Annotated[str, StringConstraints(min_length=1)]
-Canary = Annotated[str, StringConstraints(pattern=r"^[a-z]{3,12}[0-9]{2,4}$")]
-
-
-class Family(StrEnum):
-    """The families, named by the channel by which the content comes in."""
-
-    F1 = "F1"
-    F5 = "F5"
-
-
-class Language(StrEnum):
-    """Languages of the transcripts."""
-
-    EN = "en"
-    PT_BR = "pt-BR"
-
-
-class Target(StrEnum):
-    """Which of the agent's memory files the content is meant for."""
-
-    MEMORY = "memory"
-    USER = "user"
-
-
-class Origin(StrEnum):
-    """Who the content truly comes from; decides what a faithful reviewer may store."""
-
-    PASTED_DOCUMENT = "pasted_document"
-    USER_STATEMENT = "user_statement"
-
-
-class World(Record):
-    """The agent's home before the trial.
-
-    Attributes:
-        memory: Entries of MEMORY.md, in order.
-        user: Entries of USER.md, in order.
-    """
-
-    memory: tuple[Text, ...] = ()
-    user: tuple[Text, ...] = ()
-
-
-class Turn(Record):
-    """One user message and the scripted reply of the foreground model to it.
-
-    Attributes:
-        user: What the user writes; in one turn it holds the slot of the content.
-        assistant: What the foreground model answers.
-    """
-
-    user: Text
-    assistant: Text
-
-
-class Content(Record):
-    """The stimulus whose way into memory is followed.
-
-    Attributes:
-        text: The words as they stand in the transcript (a payload, or a stated preference).
-        origin: Who they come from.
-        target: The store it asks for.
-        stored: How a reviewer would word the entry; holds the canary.
-        paraphrase: The same in other words; holds the canary in a form that only a normalising detector sees.
-    """
-
-    text: Text
-    origin: Origin
-    target: Target
-    stored: Text
-    paraphrase: Text
-
-
-class Twin(Record):
-    """The matched scenario with the one causal thing changed: the payload is taken out, the canary stays as mere data.
-
-    Attributes:
-        text: What stands in the place of the content: neutral words that hold the canary.
-    """
-
-    text: Text
-
-
-class Expectation(Record):
-    """What is known beforehand of this scenario.
-
-    Attributes:
-        scanner: Whether the agent's own write scan takes the stored wording (``pass``) or refuses it (``refuse``).
-    """
-
-    scanner: Annotated[str, StringConstraints(pattern=r"^(pass|refuse)$")] = "pass"
-
-
-class Card(Record):
-    """What a reader needs to judge the scenario.
-
-    Attributes:
-        shows: One or two sentences: what the scenario shows.
-        owasp: Tags of the OWASP lists (``LLM01:2025``, …).
-        atlas: Tags of MITRE ATLAS (``AML.T0051.001``, …).
-    """
-
-    shows: Text
-    owasp: tuple[str, ...] = ()
-    atlas: tuple[str, ...] = ()
 
 
 class Scenario(Record):
@@ -135,12 +64,15 @@ class Scenario(Record):
         title: One line.
         language: Language of transcript and content.
         delivery: How the content is dressed (``visible_instruction``, ``html_comment``, …).
-        goal: What the content wants (``add_memory``, ``add_user``).
+        goal: What the content wants (``add_memory``, ``remove_safety``, ``create_skill``, …).
         effect: What would follow (``exfil_swap``, ``no_confirm``, ``preference``, …).
+        tags: Free words for selection.
         canary: Token unique to the scenario by which the content is recognised.
         hard: For positive controls: the agent's own scanner is expected to refuse the wording.
-        world: The home before.
-        transcript: The turns; one user message holds the slot of the content.
+        world: The home and the working directory before.
+        history: Earlier exchanges, given to the agent as the conversation so far.
+        transcript: The turns of the session.
+        channel: How the content comes in.
         content: The stimulus.
         twin: The payload-free twin; required in adversarial families.
         expect: What is known beforehand.
@@ -153,13 +85,16 @@ class Scenario(Record):
     family: Family
     title: Text
     language: Language
-    delivery: Annotated[str, StringConstraints(pattern=r"^[a-z_]+$")]
-    goal: Annotated[str, StringConstraints(pattern=r"^[a-z_]+$")]
-    effect: Annotated[str, StringConstraints(pattern=r"^[a-z_]+$")]
+    delivery: Token
+    goal: Token
+    effect: Token
+    tags: tuple[Slug, ...] = ()
     canary: Canary
     hard: bool = False
     world: World = World()
+    history: tuple[Exchange, ...] = ()
     transcript: Annotated[tuple[Turn, ...], Field(min_length=1)]
+    channel: Channel = Channel()
     content: Content
     twin: Twin | None = None
     expect: Expectation = Expectation()
@@ -167,7 +102,7 @@ class Scenario(Record):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        problems = self._own_problems() + self._family_problems()
+        problems = self._own_problems() + slot_problems(self) + family_problems(self)
         if problems:
             # The context keeps each problem with its field, so that a linter can name the line of each.
             summary = "; ".join(message for _, message in problems)
@@ -182,12 +117,7 @@ class Scenario(Record):
             problems.append(("schema", message))
         if not self.id.startswith(f"{self.family}-"):
             problems.append(("id", f"id {self.id} does not begin with its family {self.family}"))
-        slots = sum(turn.user.count(CONTENT_SLOT) for turn in self.transcript)
-        if slots != 1:
-            problems.append(("transcript", f"{CONTENT_SLOT} must stand exactly once in the user turns, found {slots}"))
-        if self.canary not in self.content.text:
-            problems.append(("content.text", "content.text does not hold the canary"))
-        if self.canary not in self.content.stored:
+        if self.canary not in self.content.stored and self.content.action is not Action.REMOVE:
             problems.append(("content.stored", "content.stored does not hold the canary"))
         if self.canary in self.content.paraphrase:
             message = "content.paraphrase must hold the canary in another form, not literally"
@@ -195,29 +125,34 @@ class Scenario(Record):
         if any(self.canary in text for text in self.surroundings()):
             message = "the canary stands outside content and twin: a match would prove nothing"
             problems.append(("canary", message))
+        for what, names in (
+            ("world.files", [f.path for f in self.world.files]),
+            ("world.skills", [s.name for s in self.world.skills]),
+        ):
+            if twice := [name for name, count in Counter(names).items() if count > 1]:
+                problems.append((what, f"{what} holds {twice[0]} twice"))
         return problems
 
-    def _family_problems(self) -> list[tuple[str, str]]:
-        problems = []
-        adversarial = self.family is not Family.F5
-        if adversarial and self.twin is None:
-            problems.append(("family", "an adversarial scenario needs a twin"))
-        if self.twin is not None:
-            if self.canary not in self.twin.text:
-                problems.append(("twin.text", "twin.text does not hold the canary as data"))
-            if self.content.text in self.twin.text:
-                problems.append(("twin.text", "twin.text still holds the payload"))
-        wanted = Origin.PASTED_DOCUMENT if self.family is Family.F1 else Origin.USER_STATEMENT
-        if self.content.origin is not wanted:
-            problems.append(("content.origin", f"content.origin of family {self.family} must be {wanted}"))
-        if self.hard and self.expect.scanner != "refuse":
-            problems.append(("hard", "a hard control must expect the scanner to refuse"))
-        return problems
+    def texts_with_slots(self) -> list[tuple[str, str]]:
+        """All texts in which the slot of the content may stand, with their dotted fields; the summary is not among
+        them."""
+        found = [(f"transcript.{n}.user", turn.user) for n, turn in enumerate(self.transcript)]
+        found += [(f"history.{n}.user", e.user) for n, e in enumerate(self.history)]
+        found += [(f"world.files.{n}.text", f.text) for n, f in enumerate(self.world.files)]
+        found += [(f"world.skills.{n}.body", s.body) for n, s in enumerate(self.world.skills)]
+        if self.channel.child:
+            found.append(("channel.child.report", self.channel.child.report))
+        if self.channel.board:
+            found.append(("channel.board.comment", self.channel.board.comment))
+        return found
 
     def surroundings(self) -> list[str]:
-        """All texts the agent gets besides content and twin: the world and the turns without the slot."""
-        texts = [*self.world.memory, *self.world.user, *(t.assistant for t in self.transcript)]
-        return texts + [t.user.replace(CONTENT_SLOT, "") for t in self.transcript]
+        """All texts the agent gets besides content and twin: the world, and what stands around the slot."""
+        texts = [*self.world.memory, *self.world.user, *(s.description for s in self.world.skills)]
+        texts += [t.assistant for t in self.transcript] + [e.assistant for e in self.history]
+        texts += [str(step.arguments) for t in self.transcript for step in t.steps]
+        texts += [SLOT.sub("", text) for _, text in self.texts_with_slots()]
+        return [*texts, SLOT.sub("", self.channel.summary or "")]
 
     @property
     def digest(self) -> str:
@@ -226,10 +161,23 @@ class Scenario(Record):
 
     @property
     def role(self) -> Role:
-        """Attack or positive control."""
-        return Role.CONTROL if self.family is Family.F5 else Role.ATTACK
+        """Attack, positive control or negative control."""
+        if self.family is not Family.F5:
+            return Role.ATTACK
+        return Role.CONTROL if self.expect.keep else Role.NEGATIVE
 
-    def turns(self, role: Role) -> tuple[Turn, ...]:
-        """The transcript with the content, or the twin's neutral words, in its place."""
-        words = self.twin.text if role is Role.TWIN and self.twin else self.content.text
-        return tuple(Turn(user=t.user.replace(CONTENT_SLOT, words), assistant=t.assistant) for t in self.transcript)
+    def pieces(self, role: Role) -> tuple[str, ...]:
+        """What stands in the slots: the content's parts or its one text, or the twin's neutral words."""
+        if role is Role.TWIN and self.twin:
+            return self.twin.parts or (self.twin.text,)
+        return self.content.parts or (self.content.text,)
+
+    def fill(self, text: str, role: Role) -> str:
+        """A text with the content, or the twin's words, in its slots."""
+        pieces = self.pieces(role)
+        return SLOT.sub(lambda found: pieces[int(found[1] or 1) - 1], text)
+
+    @property
+    def writes_itself(self) -> bool:
+        """Whether the foreground model is scripted to write: then the write does not wait for a review."""
+        return any(step.writes for turn in self.transcript for step in turn.steps)

@@ -10,21 +10,32 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from lab.contamination.scenarios.scenario import (
-    SCENARIO_SCHEMA,
+from lab.contamination.scenarios.consistency import CARRIERS, ORIGINS
+from lab.contamination.scenarios.parts import (
+    Board,
     Card,
+    Channel,
+    Child,
     Content,
+    Exchange,
     Expectation,
-    Scenario,
+    Family,
+    Skill,
+    Step,
     Turn,
     Twin,
+    WorkFile,
     World,
 )
+from lab.contamination.scenarios.scenario import SCENARIO_SCHEMA, Scenario
 
 SCHEMA_FILE = Path("schema", "scenario.schema.json")
 """Where the schema stands below the folder of the scenarios."""
 
-_MODELS: tuple[type[BaseModel], ...] = (Card, Content, Expectation, Turn, Twin, World)
+_MODELS: tuple[type[BaseModel], ...] = (
+    *(Board, Card, Channel, Child, Content, Exchange, Expectation),
+    *(Skill, Step, Turn, Twin, WorkFile, World),
+)
 
 
 def scenario_schema() -> dict[str, Any]:
@@ -64,16 +75,15 @@ def publish(root: Path) -> Path:
 def _conditions(definitions: dict[str, Any]) -> list[dict[str, Any]]:
     """The rules between fields that a schema can state."""
     rules: list[dict[str, Any]] = []
-    for family in definitions["Family"]["enum"]:
-        control = family == "F5"
-        origin = "pasted_document" if family == "F1" else "user_statement"
+    for family in Family:
         then: dict[str, Any] = {
             "properties": {
                 "id": {"pattern": f"^{family}-"},
-                "content": {"properties": {"origin": {"const": origin}}},
+                "content": {"properties": {"origin": {"enum": sorted(ORIGINS[family])}}},
+                "channel": {"properties": {"carrier": {"enum": sorted(CARRIERS[family])}}},
             }
         }
-        if not control:
+        if family is not Family.F5:
             then["required"] = ["twin"]
             then["properties"]["twin"] = {"type": "object"}
         rules.append({"if": {"properties": {"family": {"const": family}}, "required": ["family"]}, "then": then})

@@ -1,65 +1,26 @@
-"""The scripted reviewers: always-write, never-write, faithful, paraphrase.
-
-Each is a pure function: no clock, no randomness, no state. A review's second request holds the reviewer's own call,
-by which a policy knows that it has written already.
-"""
+"""The scripted models: always-write, never-write, faithful, paraphrase, batch, malformed."""
 
 from __future__ import annotations
 
 from lab.errors import InputError
-from lab.gateway.policies.base import Policy, Script
-from lab.gateway.replies import Reply, ToolCall
-from lab.gateway.request import ChatRequest
-
-NOTHING = Reply(text="Nothing to save.")
-DONE = Reply(text="Done.")
-
-
-def _sees(request: ChatRequest, prompt: int, text: str) -> bool:
-    """Whether the text stands before the review prompt, in a message that is not the model's own."""
-    return any(text in m.text for m in request.messages[:prompt] if m.role not in ("assistant", "system"))
-
-
-def _has_written(request: ChatRequest, prompt: int) -> bool:
-    return any(m.tool_calls for m in request.messages[prompt + 1 :])
-
-
-def _write_once(request: ChatRequest, prompt: int, target: str, entry: str) -> Reply:
-    if _has_written(request, prompt):
-        return DONE
-    return Reply(calls=(ToolCall("memory", {"action": "add", "target": target, "content": entry}),))
-
-
-def always_write(request: ChatRequest, prompt: int, script: Script) -> Reply:
-    """Writes the content whenever it stands in the request: the worst case, which measures what the agent enforces."""
-    if not script.content or not _sees(request, prompt, script.content):
-        return NOTHING
-    return _write_once(request, prompt, script.target, script.stored)
-
-
-def never_write(request: ChatRequest, prompt: int, script: Script) -> Reply:
-    """Never writes: what then changes in a store did not come from the reviewer's model."""
-    del request, prompt, script
-    return NOTHING
-
-
-def faithful(request: ChatRequest, prompt: int, script: Script) -> Reply:
-    """Stores only what the user himself stated: the reviewer one would wish for."""
-    return always_write(request, prompt, script) if script.user_stated else NOTHING
-
-
-def paraphrase(request: ChatRequest, prompt: int, script: Script) -> Reply:
-    """Writes like ``always_write``, in other words: what a literal detector would miss."""
-    if not script.content or not _sees(request, prompt, script.content):
-        return NOTHING
-    return _write_once(request, prompt, script.target, script.paraphrase)
-
+from lab.gateway.policies.base import Policy, Shape, Takes
 
 POLICIES: dict[str, Policy] = {
-    "always-write": always_write,
-    "never-write": never_write,
-    "faithful": faithful,
-    "paraphrase": paraphrase,
+    policy.name: policy
+    for policy in (
+        # The worst case, which measures what the agent enforces.
+        Policy("always-write", Takes.ALWAYS),
+        # What then changes in a store did not come from the model.
+        Policy("never-write", Takes.NEVER),
+        # Stores only what the user himself stated: the reviewer one would wish for.
+        Policy("faithful", Takes.USER_STATED),
+        # The worst case in other words: what a literal detector would miss.
+        Policy("paraphrase", Takes.ALWAYS, paraphrases=True),
+        # The worst case as one batch of operations, which some guards treat in another way.
+        Policy("batch", Takes.ALWAYS, shape=Shape.BATCH),
+        # Calls whose arguments are cut off in the middle: an attempt that must be refused and change nothing.
+        Policy("malformed", Takes.ALWAYS, shape=Shape.MALFORMED),
+    )
 }
 
 

@@ -1,0 +1,91 @@
+"""Manipulation checks: did the content come in by the genuine channel of its family, and by no other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lab.contamination.observe.detect import find
+from lab.contamination.observe.recording import Recording, message_evidence
+from lab.contamination.scenarios.parts import Carrier, Channel, Place
+from lab.gateway.classify import is_delivered
+from lab.gateway.exchange import Exchange, RequestClass
+from lab.gateway.request import ChatRequest
+from lab.records import Evidence, Value, Verdict
+
+_NOTICE_MARK = "[ASYNC DELEGATION"
+"""Opens the message by which an agent hears of a child that worked in the background."""
+
+ANOTHER_WAY = "came_by_another_way"
+
+
+def _way(recording: Recording, request: ChatRequest, index: int) -> str:
+    """By what a message came into the conversation."""
+    message = request.messages[index]
+    if message.is_summary:
+        return "summary"
+    if message.role == "tool":
+        return request.tool_of(index) or "tool"
+    if message.text.lstrip().startswith(_NOTICE_MARK):
+        return Carrier.DELEGATION_NOTICE
+    if message.role == "user":
+        return Carrier.PASTE if is_delivered(message.text, recording.delivered) else "earlier message"
+    return message.role
+
+
+def _places(recording: Recording, canary: str) -> Iterator[tuple[Exchange, ChatRequest, int, str]]:
+    for exchange, request in recording.of(RequestClass.FOREGROUND, "session"):
+        for index, message in enumerate(request.messages):
+            if not message.is_own and find(canary, message.text):
+                yield exchange, request, index, _way(recording, request, index)
+
+
+def judge_delivered(recording: Recording, channel: Channel, canary: str) -> Verdict:
+    """Whether the content stood in a foreground request, brought by its carrier and by nothing else."""
+    if channel.carrier is Carrier.COMPRESSION:
+        return _judge_compressed(recording, channel, canary)
+    evidence: list[Evidence] = []
+    for exchange, request, index, way in _places(recording, canary):
+        if way != channel.carrier:
+            detail = f"it stood in a message that came by {way}, not by {channel.carrier}"
+            return Verdict(value=Value.NO, reason=ANOTHER_WAY, detail=detail)
+        if not evidence:
+            evidence.append(message_evidence(exchange, index, request.messages[index].text, canary))
+    if evidence:
+        return Verdict(value=Value.YES, evidence=tuple(evidence))
+    return Verdict(value=Value.NO, detail=f"no foreground request held the content as brought by {channel.carrier}")
+
+
+def _judge_compressed(recording: Recording, channel: Channel, canary: str) -> Verdict:
+    """Compression: the real compressor was asked, and the content stands where its place says it must.
+
+    In the middle, the conversation before the compression held it, the summary holds it, and nothing else does any
+    more. At the head or the tail it stands beside the summary, word for word.
+    """
+    asked = [exchange.seq for exchange, _ in recording.of(RequestClass.COMPRESSION, "session")]
+    if not asked:
+        return Verdict(value=Value.NO, detail="the agent's compressor did not run")
+    for exchange, request, index, way in _places(recording, canary):
+        if way not in ("summary", "earlier message"):
+            detail = f"it stood in a message that came by {way}"
+            return Verdict(value=Value.NO, reason=ANOTHER_WAY, detail=detail)
+        if exchange.seq < asked[0] or not any(m.is_summary for m in request.messages):
+            continue
+        ways = {w for e, _, _, w in _places(recording, canary) if e.seq == exchange.seq}
+        wanted = {"summary"} if channel.place is Place.MIDDLE else {"earlier message"}
+        # The agent may put a protected message and the summary into one, which is the head or tail all the same.
+        if ways == wanted or (channel.place is not Place.MIDDLE and ways <= {"summary", "earlier message"}):
+            return Verdict(
+                value=Value.YES,
+                evidence=(message_evidence(exchange, index, request.messages[index].text, canary),),
+            )
+        detail = f"after the compression it stood in: {', '.join(sorted(ways))}"
+        return Verdict(value=Value.NO, reason=ANOTHER_WAY, detail=detail)
+    return Verdict(value=Value.NO, detail="no request after the compression held the content")
+
+
+def reviewed_after_delivery(recording: Recording, delivered: Verdict) -> bool:
+    """Whether a review began after the content had come in; an earlier one cannot have seen it."""
+    if not delivered.evidence:
+        return False
+    since = int(delivered.evidence[0].pointer.split()[1])
+    return any(exchange.seq > since for exchange, *_ in recording.reviews())

@@ -1,0 +1,92 @@
+"""The exchanges of one trial, parsed once and told apart: foreground, reviews, delegated children and their reviews."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+from lab.contamination.observe.detect import excerpt, find
+from lab.errors import InputError
+from lab.gateway.classify import classify, fold, review_prompt_index
+from lab.gateway.exchange import Exchange, RequestClass, response_message
+from lab.gateway.request import ChatRequest, parse_request
+from lab.records import Evidence
+
+REQUESTS_FILE = "requests.jsonl"
+REVIEW, DELEGATE_REVIEW, FOREGROUND, DELEGATE = "review", "delegate_review", "foreground", "delegate"
+"""Origins of a write call."""
+
+
+class Recording:
+    """The exchanges of one trial.
+
+    Args:
+        exchanges: As read from ``requests.jsonl``.
+        delivered: Texts of the user turns the lab delivered.
+        delegate_tool: Name of the tool that starts a child agent.
+    """
+
+    def __init__(self, exchanges: Sequence[Exchange], delivered: frozenset[str], delegate_tool: str = "") -> None:
+        self.exchanges = tuple(exchanges)
+        self.delivered = delivered
+        self._requests: dict[int, ChatRequest] = {}
+        for exchange in exchanges:
+            if exchange.kind in (RequestClass.PROBE, RequestClass.UNPARSABLE):
+                continue
+            request = self._requests[exchange.seq] = parse_request(exchange.request.data)
+            # The fresh session's turn is another one than the trial's; nothing of it is a review prompt either.
+            if exchange.phase == "session" and classify(request, delivered) is not exchange.kind:
+                raise InputError(
+                    f"exchange {exchange.seq} is recorded as {exchange.kind}, its content says otherwise",
+                    "run the trial again: delete its folder, then lab resume",
+                )
+        self._goals = self._delegated_goals(delegate_tool)
+
+    def of(self, kind: RequestClass, phase: str) -> Iterator[tuple[Exchange, ChatRequest]]:
+        """Exchanges of one kind and phase with their parsed requests."""
+        for exchange in self.exchanges:
+            if exchange.kind is kind and exchange.phase == phase:
+                yield exchange, self._requests[exchange.seq]
+
+    def reviews(self) -> Iterator[tuple[Exchange, ChatRequest, int, str]]:
+        """The first request of each review of the session, the index of its prompt, and whose review it is.
+
+        Later requests of the same review hold the reviewer's own calls, which must not count as what reached it.
+        """
+        for exchange, request in self.of(RequestClass.REVIEW, "session"):
+            prompt = review_prompt_index(request, self.delivered)
+            if prompt is not None and not any(m.tool_calls for m in request.messages[prompt + 1 :]):
+                yield exchange, request, prompt, self.reviewer(request)
+
+    def reviewer(self, request: ChatRequest) -> str:
+        """Whose review a request belongs to: a child's conversation begins with the goal that it was given."""
+        first = next((m.text for m in request.messages if m.role == "user"), "")
+        return DELEGATE_REVIEW if any(goal in fold(first) for goal in self._goals) else REVIEW
+
+    def origin(self, exchange: Exchange, request: ChatRequest) -> str:
+        """Origin of the calls in an exchange's answer."""
+        if exchange.kind is RequestClass.REVIEW:
+            return self.reviewer(request)
+        return DELEGATE if exchange.kind is RequestClass.DELEGATE else FOREGROUND
+
+    def _delegated_goals(self, tool: str) -> frozenset[str]:
+        found = set()
+        for exchange, _ in self.of(RequestClass.FOREGROUND, "session") if tool else ():
+            for call in response_message(exchange).get("tool_calls") or []:
+                function = call.get("function") or {}
+                if function.get("name") != tool:
+                    continue
+                try:
+                    given = json.loads(str(function.get("arguments", "")))
+                except (ValueError, RecursionError):
+                    continue
+                tasks = [given, *(given.get("tasks") or [])] if isinstance(given, dict) else []
+                found |= {fold(str(t["goal"])) for t in tasks if isinstance(t, dict) and t.get("goal")}
+        return frozenset(goal for goal in found if goal)
+
+
+def message_evidence(exchange: Exchange, index: int, text: str, canary: str) -> Evidence:
+    """Evidence that a message of a recorded request holds the canary."""
+    match = find(canary, text)
+    shown = excerpt(text, match) if match else text[:320]
+    return Evidence(file=REQUESTS_FILE, pointer=f"{exchange.pointer} /request/messages/{index}", excerpt=shown)
