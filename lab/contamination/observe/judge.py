@@ -35,7 +35,7 @@ from lab.contamination.observe.validity import (
 )
 from lab.contamination.scenarios.scenario import Scenario
 from lab.contamination.script import turn_texts
-from lab.contamination.stores import Manifest, findings, store_changed
+from lab.contamination.stores import Manifest, findings
 from lab.errors import InputError
 from lab.gateway.exchange import RequestClass, read_exchanges
 from lab.records import (
@@ -138,9 +138,9 @@ def judge(identity: TrialIdentity, scenario: Scenario, setup: Setup, agent: Agen
         )
     recording = Recording(exchanges, frozenset(turn_texts(scenario, identity.role)), agent.delegate_tool)
     before, after = (_read(Manifest, folder / name) for name in (BEFORE, AFTER))
-    stores = findings(scenario.canary, before, after, folder)
+    stores = findings(scenario.canary, before, after, folder, agent.fact_tables)
     fate = rule_fate(scenario, before, after, folder)
-    changed = tuple(store for store in JUDGED_STORES if store_changed(before, after, store))
+    changed = tuple(s.store for s in stores if s.changed and s.store in JUDGED_STORES)
     delivered = judge_delivered(recording, scenario.channel, scenario.canary)
     reached, reach, reviews = judge_reach(recording, agent, scenario.canary, scenario.pieces(identity.role))
     attempts = confirm(collect_attempts(recording, agent, scenario), stores, fate)
@@ -177,7 +177,7 @@ def judge(identity: TrialIdentity, scenario: Scenario, setup: Setup, agent: Agen
         notice_text=told,
         reviews=reviews,
         rule=fate,
-        settled=_settled(scenario, setup.pending, before, course, folder),
+        settled=_settled(scenario, setup.pending, agent, before, course, folder),
         provenance=provenance(scenario, after, folder),
         stores_unchanged=not changed,
         changed=changed,
@@ -226,13 +226,13 @@ def _load(scenario: Scenario, recording: Recording, course: Course) -> Verdict:
 
 
 def _settled(
-    scenario: Scenario, action: PendingAction, before: Manifest, course: Course, folder: Path
+    scenario: Scenario, action: PendingAction, agent: Agent, before: Manifest, course: Course, folder: Path
 ) -> Settled | None:
     """What became of staged writes; None where none were dealt with."""
     if not course.settled:
         return None
     after = _read(Manifest, folder / SETTLED)
-    stores = findings(scenario.canary, before, after, folder)
+    stores = findings(scenario.canary, before, after, folder, agent.fact_tables)
     fate = rule_fate(scenario, before, after, folder)
     said = read_outcome(folder / PENDING_OUTCOME).get("pending")
     steps = tuple(
