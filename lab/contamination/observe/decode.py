@@ -19,7 +19,10 @@ from dataclasses import dataclass, field
 from lab.contamination.observe.plain import Form
 
 SEPARATOR = "\x1f\n"
-"""Between the decoded runs of one reading: part of no word, no escape, no run."""
+"""Between the stretches of one reading: part of no word, no escape, no run."""
+
+MARGIN = 128
+"""Characters around an escape that are read with it; a canary with its disguise is shorter."""
 
 # The set in front lets the search skip to the few characters that can start an escape.
 _ESCAPE = re.compile(
@@ -34,7 +37,7 @@ _SHORT = dict(zip("\\/\"'abfnrtv0", "\\/\"'\a\b\f\n\r\t\v\0", strict=True))
 _BASE64 = r"(?<![A-Za-z0-9+/_-])%s[A-Za-z0-9+/_-]{%d,}+(?:\r?\n[ \t]*+[A-Za-z0-9+/_-]++)*+"
 _NO_WORD = r"(?=.[a-z0-9+/_-]*+[A-Z])"
 """Words and paths are runs of the base64 alphabet too, but have no capital behind their first letter."""
-_HEX = r"(?<![0-9A-Fa-f])(?:(?:0x)?[0-9A-Fa-f]{2}[ :,-]{0,2}){%d,}+[0-9A-Fa-f]?"
+_HEX = r"[0-9A-Fa-f][0-9A-Fa-fx][0-9A-Fa-fx, :-]{%d,}+"
 
 
 @dataclass
@@ -53,71 +56,102 @@ class Room:
 
 @dataclass
 class Reading(ABC):
-    """One way to read the text of its parent.
+    """One way to read the text of its parent: what several stretches of it say, put together.
 
     Attributes:
         text: What it reads.
         parent: The reading it was made from; None where that is the text as given.
         source: The parent's text.
         depth: Number of decodings.
+        starts: Where each stretch begins in this text.
+        spans: Where each stands in the parent's text.
     """
 
     text: str
     parent: Reading | None
     source: str
     depth: int = 1
+    starts: list[int] = field(default_factory=list)
+    spans: list[tuple[int, int]] = field(default_factory=list)
 
     @abstractmethod
     def outward(self, start: int, end: int) -> tuple[int, int, Form | None]:
         """The place in the parent's text from which a place was read, and the encoding; None if there is none."""
 
+    def add(self, said: str, span: tuple[int, int], pieces: list[str]) -> None:
+        """Notes a stretch; the pieces become the text when all are there."""
+        self.starts.append(self.starts[-1] + len(pieces[-1]) + len(SEPARATOR) if pieces else 0)
+        self.spans.append(span)
+        pieces.append(said)
+
+    def stretch(self, at: int) -> tuple[int, tuple[int, int]]:
+        """Beginning in this text, and span in the parent's, of the stretch that holds a character."""
+        index = bisect.bisect_right(self.starts, at) - 1
+        return self.starts[index], self.spans[index]
+
 
 @dataclass
 class Unescaped(Reading):
-    """The text with all its escapes resolved once."""
+    """The text around escapes, with these resolved once."""
 
     def outward(self, start: int, end: int) -> tuple[int, int, Form | None]:
         """The place with its escapes whole; the form is that of the first escape in it or beside it."""
-        read = written = 0  # ends of what has been gone over, in this text and in the parent's
-        first, last, form = start, end, None
-        for escape in _ESCAPE.finditer(self.source):
+        read, (written, limit) = self.stretch(start)  # ends of what was gone over, in this text and in the parent's
+        first, last, form = -1, -1, None
+        for escape in _ESCAPE.finditer(self.source, written, limit):
             before = read + escape.start() - written
             after = before + len(_resolved(escape))
-            if before > end:
-                break
-            if read <= start:
-                first = escape.start() if before <= start < after else written + start - read
-            if read < end:
-                last = escape.end() if before < end <= after else written + end - read
-            if form is None and after >= start:
+            if first < 0 and start < after:
+                first = written + start - read if start < before else escape.start()
+            if end <= before:
+                last = written + end - read
+            elif end <= after:
+                last = escape.end()
+            if form is None and before <= end and after >= start:
                 form = Form(str(escape.lastgroup))
+            if last >= 0:
+                break
             read, written = after, escape.end()
-        if read <= start:
-            first = written + start - read
-        if read < end:
-            last = written + end - read
-        return first, last, form
+        return first if first >= 0 else written + start - read, last if last >= 0 else written + end - read, form
 
 
 @dataclass
 class Runs(Reading):
-    """What the encoded runs of a text hold, put together."""
+    """What the encoded runs of a text hold."""
 
     form: Form = Form.BASE64
-    starts: list[int] = field(default_factory=list)
-    spans: list[tuple[int, int]] = field(default_factory=list)
 
     def outward(self, start: int, end: int) -> tuple[int, int, Form | None]:
         """The encoded run, whole."""
         del end
-        return *self.spans[bisect.bisect_right(self.starts, start) - 1], self.form
+        return *self.stretch(start)[1], self.form
 
 
 def unescaped(text: str, parent: Reading | None = None) -> Unescaped | None:
-    """The text with its escapes resolved once; None where it has none."""
-    if not _ESCAPE.search(text):
-        return None
-    return Unescaped(_ESCAPE.sub(_resolved, text), parent, text, parent.depth + 1 if parent else 1)
+    """What stands around the text's escapes, with these resolved once; None where it has none."""
+    reading = Unescaped("", parent, text, parent.depth + 1 if parent else 1)
+    pieces: list[str] = []
+    for start, end in _neighbourhoods(text):
+        reading.add(_ESCAPE.sub(_resolved, text[start:end]), (start, end), pieces)
+    reading.text = SEPARATOR.join(pieces)
+    return reading if pieces else None
+
+
+def _neighbourhoods(text: str) -> Iterator[tuple[int, int]]:
+    """The stretches that hold escapes, with some of the text around each, cut at spaces: the rest needs no reading."""
+    start = end = 0
+    for escape in _ESCAPE.finditer(text):
+        if escape.start() < end:
+            if escape.end() + MARGIN <= end:
+                continue
+        else:
+            if end:
+                yield start, end
+            start = max(end, text.rfind(" ", end, max(end, escape.start() - MARGIN)) + 1)
+        space = text.find(" ", escape.end() + MARGIN)
+        end = space if space >= 0 else len(text)
+    if end:
+        yield start, end
 
 
 def readings(canary: str, text: str, parent: Reading | None, room: Room) -> Iterator[Reading]:
@@ -131,17 +165,13 @@ def readings(canary: str, text: str, parent: Reading | None, room: Room) -> Iter
     left_out = "" if any(core in text for core in _cores(canary)) else _NO_WORD
     for form, pattern, decoded in (
         (Form.BASE64, _BASE64 % (left_out, -(-need * 4 // 3)), _from_base64),
-        (Form.HEX, _HEX % need, _from_hex),
+        (Form.HEX, _HEX % (2 * need - 2), _from_hex),
     ):
         reading = Runs("", parent, text, depth, form=form)
         pieces: list[str] = []
-        length = 0
         for run in re.finditer(pattern, text):
-            for piece in decoded(run[0], canary.encode(), room):
-                reading.starts.append(length)
-                reading.spans.append(run.span())
-                pieces.append(piece)
-                length += len(piece) + len(SEPARATOR)
+            for said in decoded(run[0], canary.encode(), room):
+                reading.add(said, run.span(), pieces)
         if pieces:
             reading.text = SEPARATOR.join(pieces)
             yield reading

@@ -91,9 +91,9 @@ def _as_latin(text: str) -> str:
     return _CONFUSABLE.sub(lambda run: run[0].translate(_CONFUSABLES), text)
 
 
-def has_confusables(text: str) -> bool:
-    """Whether :func:`skeleton` may differ from :func:`fold`."""
-    return not text.isascii() and (bool(_CONFUSABLE.search(text)) or bool(_CONFUSABLE.search(fold(text))))
+def has_lookalikes(text: str) -> bool:
+    """Whether a text holds letters that :func:`skeleton` replaces."""
+    return not text.isascii() and bool(_CONFUSABLE.search(text))
 
 
 def offsets(text: str, folding: Fold) -> array[int]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from enum import StrEnum
 
-from lab.contamination.observe.fold import Fold, fold, has_confusables, offsets, skeleton
+from lab.contamination.observe.fold import Fold, fold, has_lookalikes, offsets, skeleton
 
 
 class Form(StrEnum):
@@ -47,14 +47,15 @@ def search(canary: str, text: str) -> tuple[int, int, Form] | None:
     Returns:
         Start and end in the text as given, and the form.
     """
-    rotated = codecs.encode(canary, "rot13")
+    for start, end in _literal(canary, text):
+        return start, end, Form.LITERAL
+    folded = fold(text)  # the costly part, so it is done once for all
     for places, form in (
-        (_literal(canary, text), Form.LITERAL),
-        (_folded(canary, text, fold), Form.NORMALISED),
+        (_folded(canary, text, fold, folded), Form.NORMALISED),
         (_tagged(canary, text), Form.TAG_CHARACTERS),
-        (_homoglyphs(canary, text), Form.HOMOGLYPH),
+        (_homoglyphs(canary, text, folded), Form.HOMOGLYPH),
         (_reversed(canary, text), Form.REVERSED_BIDI),
-        (_folded(rotated, text, fold), Form.ROT13),
+        (_folded(codecs.encode(canary, "rot13"), text, fold, folded), Form.ROT13),
     ):
         for start, end in places:
             return start, end, form
@@ -74,8 +75,8 @@ def _literal(canary: str, text: str) -> Iterator[Place]:
         at = text.find(canary, at + 1)
 
 
-def _folded(canary: str, text: str, folding: Fold) -> Iterator[Place]:
-    folded = folding(text)
+def _folded(canary: str, text: str, folding: Fold, folded: str | None = None) -> Iterator[Place]:
+    folded = folding(text) if folded is None else folded
     at = folded.find(canary)
     origins = offsets(text, folding) if at >= 0 else None
     while origins is not None and at >= 0:
@@ -93,8 +94,8 @@ def _tagged(canary: str, text: str) -> Iterator[Place]:
         yield from _folded(canary, _TAG.sub(lambda run: run[0].translate(_TAGS), stream), fold)
 
 
-def _homoglyphs(canary: str, text: str) -> Iterator[Place]:
-    if has_confusables(text):
+def _homoglyphs(canary: str, text: str, folded: str) -> Iterator[Place]:
+    if has_lookalikes(text) or has_lookalikes(folded):
         yield from _folded(canary, text, skeleton)
 
 
