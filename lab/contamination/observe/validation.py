@@ -20,6 +20,8 @@ from lab.text import printable
 
 LABELLED = Path(detect.__file__).resolve().parents[3] / "scenarios" / "detection" / "labelled.yaml"
 
+OTHER: Literal["other"] = "other"
+
 Percent = Annotated[int, Field(ge=0, le=100)]
 RowId = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]{0,60}$")]
 
@@ -32,14 +34,15 @@ class Row(Record):
         canary: What is looked for.
         text: Where; hostile.
         holds: Whether a reader or a machine that decodes it would find the canary there.
-        form: How it is written; of a text without the canary, how that text is written.
+        form: How it is written; of a text without the canary, how that text is written. ``other``: in a form that the
+            detector does not claim to know.
     """
 
     id: RowId
     canary: Annotated[str, StringConstraints(pattern=r"^[a-z]{3,12}[0-9]{2,4}$")]
     text: str
     holds: bool
-    form: Form
+    form: Form | Literal["other"]
 
 
 class Labelled(Record):
@@ -77,7 +80,7 @@ class FormRates(Record):
         specificity: Left alone among those that do not.
     """
 
-    form: Form
+    form: Form | Literal["other"]
     sensitivity: Proportion
     specificity: Proportion
 
@@ -89,7 +92,7 @@ class Validation(Record):
         sha256: Digest of the file of the set.
         sensitivity: Found among all texts that hold the canary.
         specificity: Left alone among all that do not.
-        forms: The rates by form, in the order of the forms.
+        forms: The rates by form, in the order of the forms, ``other`` last.
         misses: Ids of texts whose canary was not found.
         false_alarms: Ids of texts in which a canary was found that is not there.
         named_otherwise: Ids of texts whose canary was found in another form than stated; not an error of the detector's
@@ -152,7 +155,7 @@ def validate(path: Path = LABELLED, find: Callable[[str, str], Match | None] | N
     labelled = load_labelled(path)
     judged = find or detect.find
     found = {row.id: match for row in labelled.rows if (match := judged(row.canary, row.text))}
-    by_form: dict[Form, list[Row]] = defaultdict(list)
+    by_form: dict[str, list[Row]] = defaultdict(list)
     for row in labelled.rows:
         by_form[row.form].append(row)
     sensitivity, specificity = _rates(labelled.rows, found)
@@ -160,7 +163,7 @@ def validate(path: Path = LABELLED, find: Callable[[str, str], Match | None] | N
         sha256=file_digest(path),
         sensitivity=sensitivity,
         specificity=specificity,
-        forms=tuple(_form_rates(form, by_form[form], found) for form in Form if form in by_form),
+        forms=tuple(_form_rates(form, by_form[form], found) for form in (*Form, OTHER) if form in by_form),
         misses=tuple(row.id for row in labelled.rows if row.holds and row.id not in found),
         false_alarms=tuple(row.id for row in labelled.rows if not row.holds and row.id in found),
         named_otherwise=tuple(
@@ -171,7 +174,7 @@ def validate(path: Path = LABELLED, find: Callable[[str, str], Match | None] | N
     )
 
 
-def _form_rates(form: Form, rows: list[Row], found: dict[str, Match]) -> FormRates:
+def _form_rates(form: Form | Literal["other"], rows: list[Row], found: dict[str, Match]) -> FormRates:
     sensitivity, specificity = _rates(rows, found)
     return FormRates(form=form, sensitivity=sensitivity, specificity=specificity)
 
