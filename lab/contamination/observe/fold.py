@@ -82,7 +82,7 @@ def fold(text: str) -> str:
 
 
 def skeleton(text: str) -> str:
-    """As :func:`fold`, with letters of other scripts as the Latin ones they look like; distinct words may become equal."""
+    """As :func:`fold`, with letters of other scripts as the Latin ones they look like; distinct words become equal."""
     # Capitals before their case is folded; small letters again after, for what has lost its accent only then (ё, ά).
     return _as_latin(fold(_as_latin(text)))
 
