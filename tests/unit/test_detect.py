@@ -212,7 +212,8 @@ def millions(unit: str) -> str:
         for unit in (
             "A", "a", "%41", "\u200b", "QWx3YXlzIEJD", "QWx3YXlzIEJD\n", "QWx3YXlzIEJD ", "61", "6 ", "0x", "\\",
             "\\u006f", "&", "&#111;", "&a", "=", "=\n", "=41", "o-", "lotter40 ", "otter-401 ", "otter401", "\u202e",
-            "\u202ea\n", "\ufdfa", "\u0301\u0323", "\u302e\U0001d165", "\U000e006f", "\U000e006fx", "о", "оt", "😀", "\x1f\n",
+            "\u202ea\n", "\ufdfa", "\u0301\u0323", "\u302e\U0001d165", "\U000e006f", "\U000e006fx", "о", "оt", "😀",
+            "\x1f\n",
         )
     ]
     + [pytest.param("b3" * 1_000_000, id="run"), pytest.param(b64(b64(b64("words " * 150_000))), id="nested")],
