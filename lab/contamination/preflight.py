@@ -51,7 +51,8 @@ class Check:
     """One thing proved, or not.
 
     Attributes:
-        name: ``agent_answers``, ``version``, ``data_root``, ``memory_tool``, ``reviewer``, ``review_fires``, ``trial``.
+        name: ``agent_answers``, ``version``, ``data_root``, ``memory_tool``, ``reviewer``, ``review_fires``, ``trial``;
+        or ``patch`` and the name of a local patch.
         ok: Whether it holds.
         detail: What was seen.
     """
@@ -62,7 +63,12 @@ class Check:
 
 
 def preflight(
-    backend: Backend, environment: PreparedEnvironment, setup: Setup, version: str, agent: HermesAgent | None = None
+    backend: Backend,
+    environment: PreparedEnvironment,
+    setup: Setup,
+    version: str,
+    agent: HermesAgent | None = None,
+    product: str = HermesAgent.product,
 ) -> list[Check]:
     """Runs the preflight session.
 
@@ -72,6 +78,7 @@ def preflight(
         setup: Setup to run it in.
         version: Version that must be installed.
         agent: Adapter; the product's own by default.
+        product: Distribution that must be installed, whose version is asked for.
 
     Raises:
         EnvironmentUnusable: The sandbox cannot be started.
@@ -80,6 +87,7 @@ def preflight(
         trial="preflight", cell="preflight", build="", setup=setup.name, model="scripted:never-write", role=Role.CONTROL
     )
     adapter = agent or HermesAgent()
+    adapter.product = product
     with tempfile.TemporaryDirectory(prefix="lab-preflight-") as scratch, GatewayHost() as gateways:
         folder = Path(scratch)
         bench = Bench(backend, environment, adapter, gateways, Limits(), "preflight")

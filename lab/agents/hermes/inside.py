@@ -62,5 +62,7 @@ def ask_inside(
         answer = None
     if not isinstance(answer, dict):
         lines = done.stderr.decode(errors="replace").strip().splitlines() or [f"exit code {done.code}"]
-        raise EnvironmentUnusable(f"{program} gave no answer inside the build: {printable(lines[-1])}", "lab agent check")
+        raise EnvironmentUnusable(
+            f"{program} gave no answer inside the build: {printable(lines[-1])}", "lab agent check"
+        )
     return answer

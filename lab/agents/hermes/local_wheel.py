@@ -65,4 +65,6 @@ def _make(store: Store, source: Source, target: Path, progress: Callable[[str], 
     made = list(target.glob("*.whl"))
     if len(made) != 1 or wheel_identity(made[0])[0] != source.product:
         names = ", ".join(p.name for p in made) or "no wheel"
-        raise InputError(f"the build of {source.path} made {names}, not one wheel of {source.product}", "mend its build")
+        raise InputError(
+            f"the build of {source.path} made {names}, not one wheel of {source.product}", "mend its build"
+        )

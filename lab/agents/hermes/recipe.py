@@ -89,9 +89,7 @@ def find_recipe(source: Source, store: Store, progress: Callable[[str], None]) -
         raise InputError(f"{lock} does not pin {source.product} itself", "make the lock again")
     files = [*sorted(here.glob("*.py")), *sorted(here.glob("*.pem")), containers / "probe.py"]
     driver = {path.name: path for path in files}
-    recipe = Recipe(
-        source.product, version, here / "Dockerfile", here / "install.sh", lock, driver, wheel, committed
-    )
+    recipe = Recipe(source.product, version, here / "Dockerfile", here / "install.sh", lock, driver, wheel, committed)
     for path in (recipe.dockerfile, recipe.install, *driver.values()):
         if not path.is_file():
             raise InputError(f"{path} is missing", f"use a complete checkout or set {CONTAINERS_VARIABLE}")
