@@ -72,7 +72,7 @@ def parse_source(text: str) -> Source:
     if not text:
         raise InputError("a build has no name", f"one of: {FORMS}")
     if "/" in text or text.startswith((".", "~")) or text.endswith(".whl") or Path(text).is_dir():
-        path = Path(text).expanduser().absolute()
+        path = _expanded(text).absolute()
         return _wheel(path) if text.endswith(".whl") else _folder(path)
     product, separator, version = text.partition("==")
     if not separator:
@@ -87,7 +87,7 @@ def parse_source(text: str) -> Source:
 def split_sources(text: str) -> tuple[str, ...]:
     """Splits a comma-separated list of specifications; a path that holds a comma is given alone."""
     whole = text.strip()
-    if Path(whole).expanduser().exists():
+    if _expanded(whole).exists():
         return (whole,)
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
@@ -126,6 +126,13 @@ def wheel_identity(path: Path) -> tuple[str, str]:
             f"{shown} says in its metadata that it is {product} {version}", "give it the name that its build gave it"
         )
     return normal_name(product), version
+
+
+def _expanded(text: str) -> Path:
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:  # the home of a user who is not there: the path stays as it is and is not found
+        return Path(text)
 
 
 def _wheel(path: Path) -> Source:
