@@ -34,6 +34,8 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
                 archive.writestr(zipfile.ZipInfo(str(path)), path.read_bytes())
         metadata = "Metadata-Version: 2.1\\nName: my-fork\\nVersion: 0.19.0\\n"
         archive.writestr(zipfile.ZipInfo(info + "METADATA"), metadata)
+        archive.writestr(zipfile.ZipInfo(info + "WHEEL"), "Wheel-Version: 1.0\\nTag: py3-none-any\\n")
+        archive.writestr(zipfile.ZipInfo(info + "RECORD"), "")
     return name
 """
 PROJECT = """
@@ -249,7 +251,7 @@ def test_a_wheel_is_built_from_a_copy_and_kept(folder: Path, tmp_path: Path) -> 
 def test_a_build_that_fails_or_makes_another_product_is_one_line(folder: Path, tmp_path: Path) -> None:
     store = Store(tmp_path / "cache")
     (folder / "backend.py").write_text("def build_wheel(*_, **__):\n    raise ValueError('planted')\n")
-    with pytest.raises(InputError, match="could not be built") as caught:
+    with pytest.raises(InputError, match="could not be built: ValueError: planted") as caught:
         ensure_wheel(store, parse_source(str(folder)), print)
     assert "\n" not in str(caught.value)
     (folder / "backend.py").write_text(BACKEND.replace("my_fork", "other").replace("my-fork", "other"))

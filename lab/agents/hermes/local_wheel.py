@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -60,7 +61,7 @@ def _make(store: Store, source: Source, target: Path, progress: Callable[[str], 
         except PipFailed as error:
             raise InputError(
                 f"the wheel of {source.path} could not be built: {error.reason}",
-                f"try it: python3 -m pip wheel --no-deps {source.path}",
+                f"try it on a copy: python3 -m pip wheel --no-deps {shlex.quote(str(source.path))}",
             ) from error
     made = list(target.glob("*.whl"))
     if len(made) != 1 or wheel_identity(made[0])[0] != source.product:

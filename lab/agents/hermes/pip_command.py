@@ -8,6 +8,7 @@ import platform
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from lab.errors import EnvironmentUnusable
 
@@ -15,20 +16,22 @@ _PYTHON = "3.11"
 _ABI = "cp311"
 _NEWEST_GLIBC_MINOR = 28
 _OLDEST_GLIBC_MINOR = 5
+_END_OF_BUILD_OUTPUT = "[end of output]"
 
 
 class PipFailed(Exception):
     """Pip ended with an error.
 
     Attributes:
-        reason: Its first error line, or the last line it wrote.
+        reason: The last line of a build that failed under it, else its first error line, else the last line it wrote.
         output: All it wrote to standard error.
     """
 
     def __init__(self, output: str) -> None:
-        lines = output.strip().splitlines()
-        errors = [line.strip().removeprefix("ERROR: ") for line in lines if line.strip().startswith("ERROR:")]
-        self.reason = " ".join((errors or lines[-1:] or ["no reason given"])[0].split())[:300]
+        lines = [line.strip() for line in output.splitlines() if line.strip()]
+        ends = [before for before, line in pairwise(lines) if line == _END_OF_BUILD_OUTPUT]
+        errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR:")]
+        self.reason = " ".join((ends or errors or lines[-1:] or ["no reason given"])[0].split())[:300]
         self.output = output
         super().__init__(self.reason)
 
