@@ -9,6 +9,7 @@ raised.
 """
 
 import importlib.metadata
+import importlib.util
 import inspect
 import json
 import os
@@ -43,10 +44,14 @@ def capabilities(agent_class: Any) -> dict[str, Any]:
     """What this build of the agent offers, asked of the build itself rather than of its version."""
     found: dict[str, Any] = {"reviewer": hasattr(agent_class, "_spawn_background_review")}
     try:
-        from tools import write_approval
+        if importlib.util.find_spec("tools.write_approval") is None:
+            # A build without the gate's module has no gate that could be on; that is known, unlike an error below.
+            found["memory_gate"] = found["skills_gate"] = False
+        else:
+            from tools import write_approval
 
-        found["memory_gate"] = write_approval.write_approval_enabled("memory")
-        found["skills_gate"] = write_approval.write_approval_enabled("skills")
+            found["memory_gate"] = write_approval.write_approval_enabled("memory")
+            found["skills_gate"] = write_approval.write_approval_enabled("skills")
     except Exception:
         found["memory_gate"] = found["skills_gate"] = None
     try:
