@@ -38,17 +38,29 @@ def has_module(name: str) -> bool:
         return False
 
 
+def actions(schema: Any) -> set[str]:
+    """The values that a field named ``action`` may take, wherever in a schema it stands."""
+    if isinstance(schema, list):
+        return set().union(*map(actions, schema))
+    if not isinstance(schema, dict):
+        return set()
+    found = set().union(*map(actions, schema.values()))
+    field = schema.get("action")
+    if isinstance(field, dict):
+        found |= {str(value) for value in (*field.get("enum", ()), *([field["const"]] if "const" in field else ()))}
+    return found
+
+
 def tools_found() -> dict[str, Any]:
-    """The tools that the build offers to a model, and the shape of the memory tool."""
+    """The tools that the build offers to a model, and the shape of those that write."""
     from model_tools import get_tool_definitions
 
     functions = {f["name"]: f for f in (tool["function"] for tool in get_tool_definitions(quiet_mode=True))}
     found: dict[str, Any] = {"tools": sorted(functions)}
     for tool in ("memory", "skill_manage"):
-        fields = functions.get(tool, {}).get("parameters", {}).get("properties", {})
-        found[f"{tool}_actions"] = sorted(fields.get("action", {}).get("enum", ()))
-    memory = functions.get("memory", {}).get("parameters", {}).get("properties", {})
-    found["memory_batch"] = "operations" in memory
+        parameters = functions.get(tool, {}).get("parameters", {})
+        found[f"{tool}_actions"] = sorted(actions(parameters))
+        found[f"{tool}_batch"] = "operations" in parameters.get("properties", {})
     return found
 
 

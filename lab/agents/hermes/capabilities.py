@@ -10,7 +10,9 @@ from lab.agents.hermes.inside import ask_inside
 from lab.isolation.base import PreparedEnvironment
 from lab.text import printable
 
-_PROGRAM = "capabilities.py"
+PROGRAM = "capabilities.py"
+"""The program inside that asks."""
+
 _SCRATCH_HOME = "/tmp"  # noqa: S108  a private file system in memory, inside the sandbox
 _MOST_ITEMS = 200
 
@@ -22,7 +24,7 @@ def inspect_environment(environment: PreparedEnvironment) -> dict[str, Any]:
         EnvironmentUnusable: The program does not run inside.
     """
     variables = {**HermesAgent().environment(), "HOME": _SCRATCH_HOME, "HERMES_HOME": f"{_SCRATCH_HOME}/{HOME_NAME}"}
-    answer = ask_inside(environment, _PROGRAM, variables=variables)
+    answer = ask_inside(environment, PROGRAM, variables=variables)
     return {printable(name, 80): _plain(value) for name, value in list(answer.items())[:_MOST_ITEMS]}
 
 

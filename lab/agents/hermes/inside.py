@@ -39,11 +39,7 @@ def ask_inside(
         InputError: The program is not in the ``containers`` folder.
         EnvironmentUnusable: It does not run to its end inside, or does not answer as it should.
     """
-    path = containers_directory() / "hermes" / "inspect" / program
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path} cannot be read", "use a complete checkout") from error
+    text = program_text(program)
     spec = SandboxSpec(
         environment,
         (_PYTHON, *options, "-c", text, argument),
@@ -66,3 +62,16 @@ def ask_inside(
             f"{program} gave no answer inside the build: {printable(lines[-1])}", "lab agent check"
         )
     return answer
+
+
+def program_text(program: str) -> str:
+    """The text of an inspection program.
+
+    Raises:
+        InputError: It is not in the ``containers`` folder.
+    """
+    path = containers_directory() / "hermes" / "inspect" / program
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path} cannot be read", "use a complete checkout") from error

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lab.agents.hermes.capabilities import inspect_environment
+from lab.agents.hermes.capabilities import PROGRAM, inspect_environment
 from lab.agents.hermes.image import ensure_image
+from lab.agents.hermes.inside import program_text
 from lab.agents.hermes.recipe import Recipe, find_recipe
 from lab.agents.hermes.rootfs import ensure_root_file_system
 from lab.agents.hermes.sources import DEFAULT_BUILD, Source, parse_source
@@ -16,7 +17,7 @@ from lab.agents.hermes.store import Store
 from lab.errors import EnvironmentUnusable, InputError, SandboxError
 from lab.isolation.base import Limits, PreparedEnvironment, SandboxSpec
 from lab.isolation.select import backend_named
-from lab.records import file_digest
+from lab.records import digest, file_digest
 
 AGENT_PYTHON = "/opt/agent/bin/python3"
 """The interpreter inside that has the agent installed."""
@@ -134,7 +135,8 @@ def _write_manifest(store: Store, environment: PreparedEnvironment, recipe: Reci
 
 
 def _manifest_key(environment: PreparedEnvironment) -> str:
-    return f"{environment.backend}-{environment.digest[:32]}-form{_MANIFEST_FORM}"
+    asked = digest(program_text(PROGRAM).encode())[:8]  # another question is another manifest
+    return f"{environment.backend}-{environment.digest[:32]}-form{_MANIFEST_FORM}-{asked}"
 
 
 def _manifest_path(store: Store, environment: PreparedEnvironment) -> Path:
