@@ -14,6 +14,14 @@ from lab.isolation.base import Backend, PreparedEnvironment, sandbox_ids
 from lab.isolation.select import BACKENDS, backend_named
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out the tests that prepare many builds, of some 60 MB each, unless they are asked for by their mark."""
+    if "builds" not in config.option.markexpr:
+        costly = [item for item in items if item.get_closest_marker("builds")]
+        config.hook.pytest_deselected(items=costly)
+        items[:] = [item for item in items if item not in costly]
+
+
 @pytest.fixture(scope="session")
 def prepared() -> Callable[[str], tuple[Backend, PreparedEnvironment]]:
     """Gives a backend by name with its environment, or skips with the command that would mend the machine."""

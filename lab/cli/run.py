@@ -11,18 +11,18 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from lab.agents.hermes.sources import DEFAULT_BUILD
 from lab.cli.build import prepare
 from lab.cli.output import console, print_json, safe
 from lab.cli.places import (
     DEFAULT_REPORTS,
     DEFAULT_SCENARIOS,
-    DEFAULT_VERSION,
     BackendOption,
     BaseOption,
+    BuildOption,
     JsonOption,
     ReportsOption,
     ScenariosOption,
-    VersionOption,
     setup_path,
 )
 from lab.cli.report import DERIVED, open_run, report_on
@@ -73,7 +73,7 @@ def run(
     setups: SetupsOption = "default",
     repeats: RepeatsOption = 1,
     backend: BackendOption = "auto",
-    agent_version: VersionOption = DEFAULT_VERSION,
+    agent_build: BuildOption = DEFAULT_BUILD,
     base: BaseOption = "auto",
     jobs: JobsOption = 0,
     error_budget: BudgetOption = 0.1,
@@ -89,7 +89,7 @@ def run(
     library = load_library(scenarios, _split(families), select)
     chosen = [load_setup(setup_path(name)) for name in _split(setups)]
     isolation = select_backend(backend)
-    build = prepare(isolation, agent_version, base)
+    build = prepare(isolation, agent_build, base)
     trials = plan_trials(library, build, chosen, _split(models), repeats)
     _print_plan(trials, isolation.name)
     if plan:

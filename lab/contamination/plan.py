@@ -31,11 +31,12 @@ class Build:
     """One installed agent.
 
     Attributes:
-        name: ``hermes-agent-0.19.0``.
-        product: Name on the package registry.
+        name: ``hermes-agent-0.19.0``; safe in trial ids.
+        product: Name of the installed distribution.
         version: Exact version.
         environment: What was prepared for the backend.
-        description: Manifest of the environment: packages, base, digests.
+        description: Manifest of the environment: packages, base, digests, capabilities.
+        source: Specification by which it is found again; a local path is absolute.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Build:
     version: str
     environment: PreparedEnvironment
     description: Mapping[str, Any]
+    source: str
 
 
 def load_setup(path: Path) -> Setup:
