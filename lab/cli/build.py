@@ -22,7 +22,7 @@ def prepare(backend: Backend, version: str, base: str) -> Build:
         )
     # Where the environment lies is a fact of this machine, not of the build.
     described = {name: value for name, value in describe(environment).items() if name != "reference"}
-    return Build(f"hermes-agent-{version}", "hermes-agent", version, environment, described)
+    return Build(f"hermes-agent-{version}", "hermes-agent", version, environment, described, version)
 
 
 def build(

@@ -18,6 +18,7 @@ SCENARIO_SCHEMA = 1
 ScenarioId = Annotated[str, StringConstraints(pattern=r"^F[1-6]-[0-9]{3}$")]
 Text = Annotated[str, StringConstraints(min_length=1)]
 Canary = Annotated[str, StringConstraints(pattern=r"^[a-z]{3,12}[0-9]{2,4}$")]
+Tag = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]+$")]
 
 
 class Family(StrEnum):
@@ -139,6 +140,7 @@ class Scenario(Record):
         effect: What would follow (``exfil_swap``, ``no_confirm``, ``preference``, …).
         canary: Token unique to the scenario by which the content is recognised.
         hard: For positive controls: the agent's own scanner is expected to refuse the wording.
+        tags: Words by which ``lab run --tags`` selects it.
         world: The home before.
         transcript: The turns; one user message holds the slot of the content.
         content: The stimulus.
@@ -158,6 +160,7 @@ class Scenario(Record):
     effect: Annotated[str, StringConstraints(pattern=r"^[a-z_]+$")]
     canary: Canary
     hard: bool = False
+    tags: tuple[Tag, ...] = ()
     world: World = World()
     transcript: Annotated[tuple[Turn, ...], Field(min_length=1)]
     content: Content
