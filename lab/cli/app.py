@@ -91,7 +91,12 @@ def _checked(path: Path, tables: dict[str, Any], group: Any) -> dict[str, Any]:
         for option in given:
             if option not in options:
                 raise InputError(f"{path}: [{name}] has no option {option!r}", f"see lab {name} --help")
-        found[name] = {options[option]: value for option, value in given.items()}
+        # An option that may be repeated takes a list; a single word stands for a list of one.
+        repeated = {p.name for p in command.params if getattr(p, "multiple", False)}
+        found[name] = {
+            (key := options[option]): [value] if key in repeated and isinstance(value, str) else value
+            for option, value in given.items()
+        }
     return found
 
 

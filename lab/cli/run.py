@@ -47,6 +47,7 @@ from lab.runs.folder import RESULT, RunFolder
 from lab.runs.pace import estimate
 
 ALL_DEFAULT_MODELS = ",".join(DEFAULT_MODELS)
+DEFAULT_BUILDS = [DEFAULT_VERSION]
 FamiliesOption = Annotated[str, typer.Option("--families", envvar="LAB_FAMILIES", help="Families, comma-separated.")]
 SelectOption = Annotated[
     str,
@@ -118,7 +119,7 @@ def run(
     shard: ShardOption = "",
     models: ModelsOption = ALL_DEFAULT_MODELS,
     setups: SetupsOption = "default",
-    builds: BuildsOption = [DEFAULT_VERSION],  # noqa: B006  (typer copies it)
+    builds: BuildsOption = DEFAULT_BUILDS,
     repeats: RepeatsOption = 1,
     seed: SeedOption = 0,
     backend: BackendOption = "auto",

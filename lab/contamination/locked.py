@@ -113,7 +113,7 @@ def read_locked(folder: Path, lock: Mapping[str, Any], plan: Mapping[str, Any]) 
         if digest(plan) != lock["plan_digest"]:
             raise InputError(f"{folder / PLAN} was changed after the run was locked", _NEW_RUN)
         locked = _read(lock, plan)
-        known = (locked.scenarios, locked.setups, locked.builds)
+        known: tuple[Mapping[str, object], ...] = (locked.scenarios, locked.setups, locked.builds)
         for planned in locked.trials.values():
             named = (planned["scenario"], planned["setup"], planned["build"])
             if not all(name in names for name, names in zip(named, known, strict=True)):
