@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 import lab
-from lab.cli import agent, build, clean, doctor, lint, report, run
+from lab.cli import agent, build, clean, doctor, lint, merge, report, run
 from lab.cli.output import console, print_error
 from lab.errors import EnvironmentUnusable, ExitCode, InputError, LabError
 
@@ -37,6 +37,7 @@ app.command("build")(build.build)
 app.command("run")(run.run)
 app.command("resume")(run.resume)
 app.command("rescore")(report.rescore)
+app.command("merge")(merge.merge_command)
 app.command("report")(report.report)
 app.command("clean")(clean.clean)
 app.add_typer(agent.app, name="agent")
