@@ -77,10 +77,8 @@ def _check(suites: Sequence[Suite]) -> None:
             raise InputError(told + more, "merge shards that were run with the same options and builds")
     for one, another in combinations(suites, 2):
         if both := [trial for trial in one.trials if trial in another.trials]:
-            told = (
-                f"{one.folder.path} and {another.folder.path} hold the same {len(both)} trials, the first is {both[0]}"
-            )
-            raise InputError(told, "name each shard once")
+            folders = f"{one.folder.path} and {another.folder.path}"
+            raise InputError(f"{folders} both hold {len(both)} trials, the first is {both[0]}", "name each shard once")
     count = Shard.parse(first.locked.shard).count
     given = {suite.locked.shard for suite in suites}
     held = {name for suite in suites for name in suite.scenarios}
