@@ -209,6 +209,8 @@ class GatewayHost:
             self.close(gateway)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(timeout=5)
+        if not self._thread.is_alive():  # a loop that still runs cannot be closed
+            self._loop.close()
 
     def open(
         self, *, socket: Path, script: Script, policy: Policy, record: Path, phase: str, model: str, after: int = 0

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lab.agents.hermes.adapter import HOME_NAME, HermesAgent
+from lab.agents.hermes.adapter import HermesAgent
+from lab.agents.hermes.home import HOME_NAME
 from lab.agents.hermes.inside import ask_inside
 from lab.isolation.base import PreparedEnvironment
 from lab.text import printable

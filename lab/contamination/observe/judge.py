@@ -80,7 +80,11 @@ class Course(Record):
 
 
 class TrialIdentity(Record):
-    """Which trial this is; the part of a result that is known before it runs."""
+    """Which trial this is; the part of a result that is known before it runs.
+
+    Attributes:
+        seed: For models that draw at random; written into no result, since what it decides is in the evidence.
+    """
 
     trial: str
     cell: str
@@ -89,6 +93,7 @@ class TrialIdentity(Record):
     model: str
     role: Role
     repeat: int = 1
+    seed: int = Field(default=0, exclude=True)
 
 
 def judge(identity: TrialIdentity, scenario: Scenario, setup: Setup, agent: Agent, folder: Path) -> TrialResult:
