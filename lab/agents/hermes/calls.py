@@ -46,13 +46,20 @@ def compose(intent: WriteIntent, wording: str, schemas: Schemas) -> list[ToolCal
         return [ToolCall("fact_store", {"action": "add", "content": wording, "category": "general"})]
     if intent.action == "create":
         text = skill_text(intent.skill, wording, f"# {intent.skill}\n\n{wording}")
-        return [ToolCall("skill_manage", {"action": "create", "name": intent.skill, "content": text})]
+        return [_skill_call({"action": "create", "name": intent.skill, "content": text}, schemas)]
     if intent.action == "patch":
         change = {"action": "patch", "name": intent.skill, "old_string": intent.old, "new_string": wording}
         # Newer builds let the reviewer patch only what it has read in the same review.
-        return [ToolCall("skill_view", {"name": intent.skill}), ToolCall("skill_manage", change)]
+        return [ToolCall("skill_view", {"name": intent.skill}), _skill_call(change, schemas)]
     added = {"action": "write_file", "name": intent.skill, "file_path": intent.file, "file_content": wording}
-    return [ToolCall("skill_manage", added)]
+    return [_skill_call(added, schemas)]
+
+
+def _skill_call(step: dict[str, Any], schemas: Schemas) -> ToolCall:
+    """One step by the skill tool, in the shape that this build offers: flat, or as a list of operations."""
+    offered = schemas.get("skill_manage", {}).get("parameters", {}).get("properties", {})
+    listed = "operations" in offered and "action" not in offered
+    return ToolCall("skill_manage", {"operations": [step]} if listed else step)
 
 
 def _memory_action(action: str, schemas: Schemas) -> str:
@@ -96,10 +103,10 @@ def writes(name: str, arguments: str) -> list[WriteCall]:
     if name == "memory":
         return _memory_writes(given)
     if name == "skill_manage":
-        parts = ("content", "new_string", "file_content", "file_path", "description")
-        text = "\n".join(str(given[p]) for p in parts if given.get(p))
-        action, target = str(given.get("action", "")), str(given.get("name", ""))
-        return [WriteCall(name, action, target, Store.SKILLS, text, str(given.get("old_string") or ""))]
+        operations = given.get("operations")
+        return [
+            _skill_write(s) for s in (operations if isinstance(operations, list) else [given]) if isinstance(s, dict)
+        ]
     if name == "fact_store" and given.get("action") in ("add", "update"):
         text = str(given.get("content") or "")
         return [WriteCall(name, str(given["action"]), str(given.get("category", "")), Store.FACTS, text)]
@@ -130,6 +137,13 @@ def _memory_writes(given: Mapping[str, Any]) -> list[WriteCall]:
         )
         for s in steps
     ]
+
+
+def _skill_write(step: Mapping[str, Any]) -> WriteCall:
+    parts = ("content", "new_string", "file_content", "file_path", "description")
+    text = "\n".join(str(step[p]) for p in parts if step.get(p))
+    action, target = str(step.get("action", "")), str(step.get("name", ""))
+    return WriteCall("skill_manage", action, target, Store.SKILLS, text, str(step.get("old_string") or ""))
 
 
 def _past_the_tools(tool: str, action: str, target: str, paths: Sequence[str], text: str) -> list[WriteCall]:
