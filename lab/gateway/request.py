@@ -6,7 +6,6 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-
 COMPACTION_MARK = "[CONTEXT COMPACTION"
 """Opens the summary that the agent puts in the place of a compressed conversation, in every build."""
 

@@ -22,8 +22,8 @@ from aiohttp import web
 from lab.errors import EnvironmentUnusable
 from lab.gateway.classify import classify, review_prompt_index
 from lab.gateway.exchange import Body, Exchange, RequestClass
-from lab.gateway.policies.base import Policy, Script
 from lab.gateway.policies import foreground
+from lab.gateway.policies.base import Policy, Script
 from lab.gateway.replies import Reply, encode, error_body, models_body
 from lab.gateway.request import ChatRequest, UnparsableRequest, parse_request
 

@@ -135,7 +135,8 @@ class Scenario(Record):
 
     def texts_with_slots(self) -> list[tuple[str, str]]:
         """All texts in which the slot of the content may stand, with their dotted fields; the summary is not among
-        them."""
+        them.
+        """
         found = [(f"transcript.{n}.user", turn.user) for n, turn in enumerate(self.transcript)]
         found += [(f"history.{n}.user", e.user) for n, e in enumerate(self.history)]
         found += [(f"world.files.{n}.text", f.text) for n, f in enumerate(self.world.files)]
