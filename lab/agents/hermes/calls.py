@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lab.agents.base import WriteCall, WriteIntent
@@ -14,7 +14,8 @@ from lab.records import Decision, Store
 
 Schemas = Mapping[str, Mapping[str, Any]]
 
-_FILE_TOOLS = ("write_file", "patch")
+_FACT_WRITES = ("add", "update")
+_TOOL_STORES = {"memory": Store.MEMORY, "skill_manage": Store.SKILLS, "fact_store": Store.FACTS}
 _PROGRAM_TOOLS = {"terminal": "command", "execute_code": "code"}
 
 # Matched against the beginning of the tool's own error text, never against its whole answer: the answer may quote
@@ -91,36 +92,44 @@ def recall(intent: WriteIntent) -> list[ToolCall]:
 
 def writes(name: str, arguments: str) -> list[WriteCall]:
     """Reads calls of the memory, skill and fact tools, and of the file and program tools that lead into a store."""
+    reader = _READERS.get(name)
+    if reader is None:
+        return []
     try:
         given = json.loads(arguments)
     except (ValueError, RecursionError):
         given = None
-    if not isinstance(given, dict):
-        given = {}
-        if name in ("memory", "skill_manage", "fact_store"):  # a broken call is an attempt all the same
-            store = {"memory": Store.MEMORY, "skill_manage": Store.SKILLS}.get(name, Store.FACTS)
-            return [WriteCall(name, "malformed", "", store, arguments)]
-    if name == "memory":
-        return _memory_writes(given)
-    if name == "skill_manage":
-        operations = given.get("operations")
-        return [
-            _skill_write(s) for s in (operations if isinstance(operations, list) else [given]) if isinstance(s, dict)
-        ]
-    if name == "fact_store" and given.get("action") in ("add", "update"):
-        text = str(given.get("content") or "")
-        return [WriteCall(name, str(given["action"]), str(given.get("category", "")), Store.FACTS, text)]
-    if name in _FILE_TOOLS:
-        path = str(given.get("path") or "")
-        text = str(given.get("content") or given.get("new_string") or given.get("patch") or "")
-        return _past_the_tools(name, "write", path, (path,), text)
-    if name in _PROGRAM_TOOLS:
-        program = str(given.get(_PROGRAM_TOOLS[name]) or "")
-        return _past_the_tools(name, "run", "", re.findall(r"[^\s'\"<>|;()]+", program), program)
-    return []
+    if isinstance(given, dict):
+        return reader(name, given)
+    store = _TOOL_STORES.get(name)
+    # A broken call is an attempt all the same.
+    return [WriteCall(name, "malformed", "", store, arguments)] if store else []
 
 
-def _memory_writes(given: Mapping[str, Any]) -> list[WriteCall]:
+def _skill_writes(_name: str, given: Mapping[str, Any]) -> list[WriteCall]:
+    operations = given.get("operations")
+    return [_skill_write(s) for s in (operations if isinstance(operations, list) else [given]) if isinstance(s, dict)]
+
+
+def _fact_writes(name: str, given: Mapping[str, Any]) -> list[WriteCall]:
+    action, text = str(given.get("action", "")), str(given.get("content") or "")
+    return (
+        [WriteCall(name, action, str(given.get("category", "")), Store.FACTS, text)] if action in _FACT_WRITES else []
+    )
+
+
+def _file_writes(name: str, given: Mapping[str, Any]) -> list[WriteCall]:
+    path = str(given.get("path") or "")
+    text = str(given.get("content") or given.get("new_string") or given.get("patch") or "")
+    return _past_the_tools(name, "write", path, (path,), text)
+
+
+def _program_writes(name: str, given: Mapping[str, Any]) -> list[WriteCall]:
+    program = str(given.get(_PROGRAM_TOOLS[name]) or "")
+    return _past_the_tools(name, "run", "", re.findall(r"[^\s'\"<>|;()]+", program), program)
+
+
+def _memory_writes(_name: str, given: Mapping[str, Any]) -> list[WriteCall]:
     target = str(given.get("target") or "memory")
     store = Store.USER if target == "user" else Store.MEMORY
     operations = given.get("operations")
@@ -158,6 +167,17 @@ def _past_the_tools(tool: str, action: str, target: str, paths: Sequence[str], t
     if not found and action == "run":
         found |= {store: None for place, store in STORE_PLACES.items() if place in text}
     return [WriteCall(tool, action, target, store, text) for store in found]
+
+
+_READERS: dict[str, Callable[[str, Mapping[str, Any]], list[WriteCall]]] = {
+    "memory": _memory_writes,
+    "skill_manage": _skill_writes,
+    "fact_store": _fact_writes,
+    "write_file": _file_writes,
+    "patch": _file_writes,
+    "terminal": _program_writes,
+    "execute_code": _program_writes,
+}
 
 
 def decision(answer: str) -> Decision:

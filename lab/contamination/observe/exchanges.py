@@ -108,9 +108,7 @@ def _answer(call_id: str, later: Iterator[ChatRequest]) -> Message | None:
 
 
 def judge_attempt(attempts: Sequence[Attempt], reviews: int, *, by_foreground: bool = False) -> Verdict:
-    """Whether a response held a write call that carries the content: of a review, or of the foreground where it is the
-    one that is scripted to write.
-    """
+    """Whether a write call carries the content: of a review, or of the foreground where that is scripted to write."""
     origins = (FOREGROUND,) if by_foreground else (REVIEW, DELEGATE_REVIEW)
     carrying = [a for a in attempts if a.origin in origins and a.carries]
     if carrying:
