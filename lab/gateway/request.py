@@ -7,10 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 
-COMPACTION_MARK = "[CONTEXT COMPACTION"
-"""Opens the summary that the agent puts in the place of a compressed conversation, in every build."""
-
-
 class UnparsableRequest(ValueError):
     """The body is not a chat-completions request that the gateway understands."""
 
@@ -32,16 +28,6 @@ class Message:
     name: str = ""
     tool_call_id: str = ""
     tool_calls: tuple[dict[str, Any], ...] = ()
-
-    @property
-    def is_summary(self) -> bool:
-        """Whether it is, or holds, the agent's summary of a compressed conversation, in whatever role."""
-        return COMPACTION_MARK in self.text
-
-    @property
-    def is_own(self) -> bool:
-        """Whether it is the model's own words or the agent's instructions, and not something that came in."""
-        return self.role == "system" or (self.role == "assistant" and not self.is_summary)
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,10 @@ from collections.abc import Iterator
 from lab.contamination.observe.detect import find
 from lab.contamination.observe.recording import Recording, message_evidence
 from lab.contamination.scenarios.parts import Carrier, Channel, Place
-from lab.gateway.classify import is_delivered
+from lab.gateway.classify import is_delivered, is_notice, is_own, is_summary
 from lab.gateway.exchange import Exchange, RequestClass
 from lab.gateway.request import ChatRequest
 from lab.records import Evidence, Value, Verdict
-
-_NOTICE_MARK = "[ASYNC DELEGATION"
-"""Opens the message by which an agent hears of a child that worked in the background."""
 
 ANOTHER_WAY = "came_by_another_way"
 
@@ -21,11 +18,11 @@ ANOTHER_WAY = "came_by_another_way"
 def _way(recording: Recording, request: ChatRequest, index: int) -> str:
     """By what a message came into the conversation."""
     message = request.messages[index]
-    if message.is_summary:
+    if is_summary(message, recording.brought):
         return "summary"
     if message.role == "tool":
         return request.tool_of(index) or "tool"
-    if message.text.lstrip().startswith(_NOTICE_MARK):
+    if is_notice(message, recording.brought):
         return Carrier.DELEGATION_NOTICE
     if message.role == "user":
         return Carrier.PASTE if is_delivered(message.text, recording.delivered) else "earlier message"
@@ -35,7 +32,7 @@ def _way(recording: Recording, request: ChatRequest, index: int) -> str:
 def _places(recording: Recording, canary: str) -> Iterator[tuple[Exchange, ChatRequest, int, str]]:
     for exchange, request in recording.of(RequestClass.FOREGROUND, "session"):
         for index, message in enumerate(request.messages):
-            if not message.is_own and find(canary, message.text):
+            if not is_own(message, recording.brought) and find(canary, message.text):
                 yield exchange, request, index, _way(recording, request, index)
 
 
@@ -68,7 +65,7 @@ def _judge_compressed(recording: Recording, channel: Channel, canary: str) -> Ve
         if way not in ("summary", "earlier message"):
             detail = f"it stood in a message that came by {way}"
             return Verdict(value=Value.NO, reason=ANOTHER_WAY, detail=detail)
-        if exchange.seq < asked[0] or not any(m.is_summary for m in request.messages):
+        if exchange.seq < asked[0] or not any(is_summary(m, recording.brought) for m in request.messages):
             continue
         ways = {w for e, _, _, w in _places(recording, canary) if e.seq == exchange.seq}
         wanted = {"summary"} if channel.place is Place.MIDDLE else {"earlier message"}

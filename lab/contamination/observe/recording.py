@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from lab.contamination.observe.detect import excerpt, find
 from lab.errors import InputError
-from lab.gateway.classify import classify, fold, review_prompt_index
+from lab.gateway.classify import classify, fold, is_delivered, review_prompt_index
 from lab.gateway.exchange import Exchange, RequestClass, response_message
 from lab.gateway.request import ChatRequest, parse_request
 from lab.records import Evidence
@@ -24,9 +24,19 @@ class Recording:
         exchanges: As read from ``requests.jsonl``.
         delivered: Texts of the user turns the lab delivered.
         delegate_tool: Name of the tool that starts a child agent.
+        earlier: Texts of the conversation before the session, which the lab delivered as well.
+
+    Attributes:
+        brought: Every text that the lab delivered or the foreground model answered: what the agent did not make.
     """
 
-    def __init__(self, exchanges: Sequence[Exchange], delivered: frozenset[str], delegate_tool: str = "") -> None:
+    def __init__(
+        self,
+        exchanges: Sequence[Exchange],
+        delivered: frozenset[str],
+        delegate_tool: str = "",
+        earlier: Iterable[str] = (),
+    ) -> None:
         self.exchanges = tuple(exchanges)
         self.delivered = delivered
         self._requests: dict[int, ChatRequest] = {}
@@ -41,6 +51,8 @@ class Recording:
                     "run the trial again: delete its folder, then lab resume",
                 )
         self._goals = self._delegated_goals(delegate_tool)
+        answers = (response_message(e).get("content") for e, _ in self.of(RequestClass.FOREGROUND, "session"))
+        self.brought = delivered | frozenset(earlier) | {str(answer) for answer in answers if answer}
 
     def of(self, kind: RequestClass, phase: str) -> Iterator[tuple[Exchange, ChatRequest]]:
         """Exchanges of one kind and phase with their parsed requests."""
@@ -61,6 +73,8 @@ class Recording:
     def reviewer(self, request: ChatRequest) -> str:
         """Whose review a request belongs to: a child's conversation begins with the goal that it was given."""
         first = next((m.text for m in request.messages if m.role == "user"), "")
+        if first in self.brought or is_delivered(first, self.delivered):
+            return REVIEW  # the user may have worded the goal himself
         return DELEGATE_REVIEW if any(goal in fold(first) for goal in self._goals) else REVIEW
 
     def origin(self, exchange: Exchange, request: ChatRequest) -> str:
