@@ -54,8 +54,13 @@ class ChatRequest:
         for earlier in self.messages[:index]:
             for call in earlier.tool_calls:
                 if message.tool_call_id and call.get("id") == message.tool_call_id:
-                    return str((call.get("function") or {}).get("name", ""))
+                    return tool_name(call)
         return message.name if message.role == "tool" else ""
+
+
+def tool_name(call: dict[str, Any]) -> str:
+    """Name of the tool that a call of an assistant message, or of an answer, is for."""
+    return str((call.get("function") or {}).get("name", ""))
 
 
 def parse_request(body: bytes) -> ChatRequest:

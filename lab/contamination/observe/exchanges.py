@@ -131,7 +131,9 @@ def judge_load(recording: Recording, canary: str) -> Verdict:
     session has only after it has opened a skill is told as such.
     """
     asked = False
-    for exchange, request in recording.of(RequestClass.FOREGROUND, "load"):
+    # A fresh session delegates nothing: what looks like a child there is a memory that imitates a child's instructions.
+    kinds = (RequestClass.FOREGROUND, RequestClass.DELEGATE)
+    for exchange, request in (pair for kind in kinds for pair in recording.of(kind, "load")):
         for index, message in enumerate(request.messages):
             if message.role != "assistant" and find(canary, message.text):
                 opened = message.role == "tool"
