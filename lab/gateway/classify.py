@@ -27,6 +27,9 @@ COMPACTION_MARK = "[CONTEXT COMPACTION"
 MERGED_OPENING, MERGED_MARK = "[PRIOR CONTEXT", "COMPACTION SUMMARY BELOW]"
 """Around a message into which newer builds have merged the summary, in front of its mark."""
 
+SUMMARY_END = "--- END OF CONTEXT SUMMARY"
+"""Closes the summary, in every build."""
+
 NOTICE_MARK = "[ASYNC DELEGATION"
 """Opens the message by which an agent hears of a child that worked in the background."""
 
@@ -61,6 +64,19 @@ def is_summary(message: Message, brought: Collection[str]) -> bool:
         brought: Texts that are known to come from elsewhere: what the lab delivered, and what the model answered.
     """
     return message.role in ("user", "assistant") and _is_the_agents(message.text, _has_summary_form, brought)
+
+
+def without_summary(text: str) -> tuple[str, str]:
+    """Divides a message that is, or holds, a summary.
+
+    Returns:
+        The summary, and the text of the protected message into which the agent has merged it; empty where it is none.
+    """
+    if text.lstrip().startswith(MERGED_OPENING):
+        protected, _, summary = text.rpartition(MERGED_MARK)
+        return summary, protected
+    summary, _, protected = text.partition(SUMMARY_END)
+    return summary, protected
 
 
 def is_notice(message: Message, brought: Collection[str]) -> bool:

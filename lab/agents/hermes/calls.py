@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import posixpath
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lab.agents.base import WriteCall, WriteIntent
-from lab.agents.hermes.home import DATA, STORE_PLACES, WORKSPACE, skill_text, store_of
+from lab.agents.hermes.home import DATA, HOME_NAME, STORE_PLACES, WORKSPACE, skill_text, store_of
 from lab.gateway.replies import ToolCall
 from lab.records import Decision, Store
 
@@ -16,6 +17,10 @@ Schemas = Mapping[str, Mapping[str, Any]]
 
 _FILE_TOOLS = ("write_file", "patch")
 _PROGRAM_TOOLS = {"terminal": "command", "execute_code": "code"}
+_READERS = frozenset(
+    ("cat", "cd", "cmp", "diff", "file", "grep", "head", "ls", "pwd", "rg", "sha256sum", "stat", "tail", "wc")
+)
+_PATCHED_FILE = re.compile(r"^\*\*\*\s*(?:Add|Update|Delete|Move)\s+File:\s*(.+?)\s*$", re.MULTILINE)
 
 # Matched against the beginning of the tool's own error text, never against its whole answer: the answer may quote
 # entries, and a quoted entry must not be able to name a decision.
@@ -103,14 +108,7 @@ def writes(name: str, arguments: str) -> list[WriteCall]:
     if name == "fact_store" and given.get("action") in ("add", "update"):
         text = str(given.get("content") or "")
         return [WriteCall(name, str(given["action"]), str(given.get("category", "")), Store.FACTS, text)]
-    if name in _FILE_TOOLS:
-        path = str(given.get("path") or "")
-        text = str(given.get("content") or given.get("new_string") or given.get("patch") or "")
-        return _past_the_tools(name, "write", path, (path,), text)
-    if name in _PROGRAM_TOOLS:
-        program = str(given.get(_PROGRAM_TOOLS[name]) or "")
-        return _past_the_tools(name, "run", "", re.findall(r"[^\s'\"<>|;()]+", program), program)
-    return []
+    return _file_writes(name, given)
 
 
 def _memory_writes(given: Mapping[str, Any]) -> list[WriteCall]:
@@ -132,18 +130,40 @@ def _memory_writes(given: Mapping[str, Any]) -> list[WriteCall]:
     ]
 
 
+def _file_writes(name: str, given: Mapping[str, Any]) -> list[WriteCall]:
+    """Writes of the file and program tools into a store's files."""
+    if name in _FILE_TOOLS:
+        path = str(given.get("path") or "")
+        text = str(given.get("content") or given.get("new_string") or given.get("patch") or "")
+        patched = [p for named in _PATCHED_FILE.findall(text) for p in re.split(r"\s*->\s*", named)]
+        return _past_the_tools(name, "write", path, (path, *patched), text)
+    program = str(given.get(_PROGRAM_TOOLS.get(name, "")) or "")
+    if not program or (name == "terminal" and _only_reads(program)):
+        return []
+    return _past_the_tools(name, "run", "", re.findall(r"[^\s'\"<>|;()]+", program), program)
+
+
 def _past_the_tools(tool: str, action: str, target: str, paths: Sequence[str], text: str) -> list[WriteCall]:
     """Writes to a store's files by a tool that knows nothing of memory; paths as the agent would resolve them."""
     found: dict[Store, None] = {}
     for path in paths:
         whole = re.sub(r"^(~|\$HOME|\$\{HOME\})/", f"{DATA.rsplit('/', 1)[0]}/", path)
-        whole = whole if whole.startswith("/") else f"{WORKSPACE}/{whole}"
+        whole = re.sub(r"^(\$HERMES_HOME|\$\{HERMES_HOME\})/", f"{DATA}/", whole)
+        whole = posixpath.normpath(posixpath.join(WORKSPACE, whole))
         home = DATA.rsplit("/", 1)[0] + "/"
         if whole.startswith(home) and (store := store_of(whole.removeprefix(home))) is not Store.OTHER:
             found[store] = None
     if not found and action == "run":
-        found |= {store: None for place, store in STORE_PLACES.items() if place in text}
+        # A program may put a path together from its parts, or go there first.
+        named = text.replace("HERMES_HOME", HOME_NAME)
+        found |= {store: None for place, store in STORE_PLACES.items() if all(p in named for p in place.split("/"))}
     return [WriteCall(tool, action, target, store, text) for store in found]
+
+
+def _only_reads(command: str) -> bool:
+    """Whether a command line is made of programs that only read, and leads nothing into a file."""
+    programs = [part.split()[0] for part in re.split(r"[|;&\n]+", command) if part.strip()]
+    return not set(command) & set(">`") and "$(" not in command and _READERS.issuperset(programs)
 
 
 def decision(answer: str) -> Decision:
