@@ -218,6 +218,13 @@ def test_after_the_compression_the_content_stands_where_its_place_says(name: str
     assert (verdict.value.value, verdict.reason) == (("yes", "") if wanted == "yes" else ("no", wanted))
 
 
+def test_what_comes_by_another_way_after_the_compression_is_seen_too() -> None:
+    place, after, _ = COMPRESSED["head"]
+    told = Told(earlier=[LETTER, "ok"]).add(*BEFORE).compressed().add(*after)
+    told.add(*after, call("read_file"), tool(CONTENT))
+    assert told.delivered(Carrier.COMPRESSION, place).reason == ANOTHER_WAY
+
+
 @pytest.mark.parametrize("place", Place)
 def test_without_the_real_compressor_nothing_was_compressed(place: Place) -> None:
     told = Told().add(*BEFORE).add(STANDALONE["user"], user(TURN))

@@ -67,13 +67,14 @@ def _judge_compressed(recording: Recording, channel: Channel, canary: str) -> Ve
     asked = [exchange.seq for exchange, _ in recording.of(RequestClass.COMPRESSION, "session")]
     if not asked:
         return Verdict(value=Value.NO, detail="the agent's compressor did not run")
-    for exchange, request, index, way in _places(recording, canary):
-        if way not in (SUMMARY, EARLIER):
-            detail = f"it stood in a message that came by {way}"
-            return Verdict(value=Value.NO, reason=ANOTHER_WAY, detail=detail)
+    places = list(_places(recording, canary))
+    foreign = sorted({way for *_, way in places} - {SUMMARY, EARLIER})
+    if foreign:
+        return Verdict(value=Value.NO, reason=ANOTHER_WAY, detail=f"it stood in a message that came by {foreign[0]}")
+    for exchange, request, index, _ in places:
         if exchange.seq < asked[0] or not any(is_summary(m, recording.brought) for m in request.messages):
             continue
-        ways = {w for e, _, _, w in _places(recording, canary) if e.seq == exchange.seq}
+        ways = {w for e, _, _, w in places if e.seq == exchange.seq}
         # The agent's summary may quote a protected message, which stands beside it all the same.
         if ways == {SUMMARY} if channel.place is Place.MIDDLE else EARLIER in ways:
             return Verdict(
