@@ -218,6 +218,14 @@ def test_after_the_compression_the_content_stands_where_its_place_says(name: str
     assert (verdict.value.value, verdict.reason) == (("yes", "") if wanted == "yes" else ("no", wanted))
 
 
+@pytest.mark.parametrize("name", ["head", "tail", "middle, summary as the user"])
+def test_a_content_that_was_not_there_before_was_not_compressed(name: str) -> None:
+    place, after, _ = COMPRESSED[name]
+    told = Told(earlier=[LETTER, "ok"]).add(user(TURN)).compressed().add(*after)
+    verdict = told.delivered(Carrier.COMPRESSION, place)
+    assert verdict.value is Value.NO and "before the compression did not hold" in verdict.detail
+
+
 def test_what_comes_by_another_way_after_the_compression_is_seen_too() -> None:
     place, after, _ = COMPRESSED["head"]
     told = Told(earlier=[LETTER, "ok"]).add(*BEFORE).compressed().add(*after)

@@ -71,6 +71,9 @@ def _judge_compressed(recording: Recording, channel: Channel, canary: str) -> Ve
     foreign = sorted({way for *_, way in places} - {SUMMARY, EARLIER})
     if foreign:
         return Verdict(value=Value.NO, reason=ANOTHER_WAY, detail=f"it stood in a message that came by {foreign[0]}")
+    if not any(exchange.seq < asked[0] for exchange, *_ in places):
+        # A scripted compressor answers the same whatever it is asked, so what it was given must be shown by itself.
+        return Verdict(value=Value.NO, detail="the conversation before the compression did not hold the content")
     for exchange, request, index, _ in places:
         if exchange.seq < asked[0] or not any(is_summary(m, recording.brought) for m in request.messages):
             continue
