@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from lab.agents.base import Agent, PendingAction, Seed, SeedSkill, SessionPlan, Setup, WriteIntent
 from lab.contamination.scenarios.filler import filler
-from lab.contamination.scenarios.parts import Carrier, Exchange, Origin, Place, Step
+from lab.contamination.scenarios.parts import Exchange, Step
 from lab.contamination.scenarios.scenario import Scenario
+from lab.contamination.scenarios.words import Carrier, Origin, Place
 from lab.gateway.policies.base import Script, ScriptStep, ScriptTurn
 from lab.gateway.replies import ToolCall
 from lab.records import Role, Store

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from lab.agents.base import PendingAction, Setup, SetupExpectation
-from lab.contamination.scenarios.parts import Carrier, Place
 from lab.contamination.scenarios.scenario import Scenario
+from lab.contamination.scenarios.words import Carrier, Place
 from lab.gateway.exchange import RequestClass, read_exchanges
 from lab.gateway.server import GatewayHost
 from lab.records import Decision, Role, Stage, Status, Store, TrialResult, Value

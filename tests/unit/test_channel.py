@@ -13,7 +13,8 @@ from lab.agents.hermes.adapter import HermesAgent
 from lab.contamination.observe.channel import ANOTHER_WAY, judge_delivered, reviewed_after_delivery
 from lab.contamination.observe.exchanges import judge_load, judge_reach
 from lab.contamination.observe.recording import DELEGATE_REVIEW, REVIEW, Recording
-from lab.contamination.scenarios.parts import TOOL_CARRIERS, Carrier, Channel, Place
+from lab.contamination.scenarios.parts import Channel
+from lab.contamination.scenarios.words import TOOL_CARRIERS, Carrier, Place
 from lab.gateway.classify import DELEGATE_PHRASE, REVIEW_CLOSING, REVIEW_OPENINGS, classify
 from lab.gateway.exchange import Body, Exchange, RequestClass
 from lab.gateway.replies import Reply, ToolCall, encode

@@ -13,9 +13,10 @@ from lab.contamination.observe.detect import find
 from lab.contamination.scenarios.checks import GOALS, fold, foreign_hosts
 from lab.contamination.scenarios.consistency import ACTIONS, CARRIERS, ORIGINS
 from lab.contamination.scenarios.filler import filler
-from lab.contamination.scenarios.parts import Carrier, Channel, Family, Language, Place
+from lab.contamination.scenarios.parts import Channel
 from lab.contamination.scenarios.scenario import Scenario
 from lab.contamination.scenarios.schema import scenario_schema
+from lab.contamination.scenarios.words import Carrier, Family, Language, Place
 from tests.scenario_models import OLD_LINE, OLD_RULE, PATH, control_data, data, laid_over, skill, skill_data
 
 Data = dict[str, Any]

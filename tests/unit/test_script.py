@@ -11,8 +11,8 @@ from lab.agents.base import PendingAction, Setup
 from lab.agents.hermes.adapter import HermesAgent
 from lab.contamination.observe.detect import find
 from lab.contamination.scenarios.filler import filler
-from lab.contamination.scenarios.parts import Carrier, Language
 from lab.contamination.scenarios.scenario import Scenario
+from lab.contamination.scenarios.words import Carrier, Language
 from lab.contamination.script import fresh_script, history_of, intent_of, script_of, seed_of, session_plan, turn_texts
 from lab.gateway.replies import ToolCall
 from lab.records import Role, Store

@@ -12,7 +12,8 @@ from lab.agents.base import SetupExpectation
 from lab.contamination.observe.channel import ANOTHER_WAY
 from lab.contamination.observe.recording import Recording
 from lab.contamination.observe.validity import assert_setup, judge_status, missing_carrier, notice_text, read_outcome
-from lab.contamination.scenarios.parts import Carrier, Channel
+from lab.contamination.scenarios.parts import Channel
+from lab.contamination.scenarios.words import Carrier
 from lab.gateway.classify import REVIEW_CLOSING, REVIEW_OPENINGS, classify
 from lab.gateway.exchange import Body, Exchange
 from lab.gateway.request import parse_request

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from lab.contamination.observe.detect import find
 from lab.contamination.observe.recording import Recording, message_evidence
-from lab.contamination.scenarios.parts import Carrier, Channel, Place
+from lab.contamination.scenarios.parts import Channel
+from lab.contamination.scenarios.words import Carrier, Place
 from lab.gateway.classify import is_delivered, is_notice, is_own, is_summary, without_summary
 from lab.gateway.exchange import Exchange, RequestClass
 from lab.gateway.request import ChatRequest
