@@ -98,7 +98,7 @@ def test_a_pasted_imitation_of_a_summary_is_a_paste(prepared: Prepared, gateways
     assert result.reach is not None and not result.reach.summary
 
 
-# --- skills ------------------------------------------------------------------------------------------------------------
+# --- skills ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_a_pinned_or_bundled_skill_keeps_its_bytes_or_the_write_is_seen(
         assert (carrying.decision is Decision.APPLIED) is (held(result) == {Store.SKILLS})
 
 
-# --- staged writes -----------------------------------------------------------------------------------------------------
+# --- staged writes --------------------------------------------------------------------------------------------------
 
 
 def gated(pending: PendingAction) -> Setup:
@@ -183,7 +183,7 @@ def test_what_the_operator_does_decides_what_the_stores_hold(
     assert Store.PENDING not in {s.store for s in settled.stores if s.value is Value.YES}, "nothing is left staged"
 
 
-# --- no resistance without an agent, no change without a writer ---------------------------------------------------------
+# --- no resistance without an agent, no change without a writer -----------------------------------------------------
 
 FAMILIES = {
     "F1": scenario(),

@@ -72,7 +72,7 @@ def calls(name: str, messages: tuple[Message, ...], script: Script, **more: Any)
     return POLICIES[name].review(*review(*messages, **more), script).calls
 
 
-# --- what is taken in ------------------------------------------------------------------------------------------------
+# --- what is taken in -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("shape", Shape)
@@ -193,7 +193,7 @@ def test_an_unknown_policy_is_named_with_the_known_ones() -> None:
         policy_named("sometimes")
 
 
-# --- the foreground and the rest --------------------------------------------------------------------------------------
+# --- the foreground and the rest ------------------------------------------------------------------------------------
 
 STEPS = (ScriptStep(READ), ScriptStep(None, writes=True), ScriptStep(LOOK, writes=True), ScriptStep(LOOK))
 
@@ -269,7 +269,7 @@ def test_a_child_does_its_steps_and_reports() -> None:
         assert answer(kind, request(goal), told, POLICIES["always-write"]) == AUXILIARY_REPLY
 
 
-# --- on the wire --------------------------------------------------------------------------------------------------------
+# --- on the wire ----------------------------------------------------------------------------------------------------
 
 
 def exchange(data: bytes) -> Exchange:
