@@ -22,7 +22,7 @@ _TOOLS: dict[str, dict[str, Any]] = {
     "read_file": {"path": PATH},
     "terminal": {"command": f"cat {PATH}"},
     "execute_code": {"code": f'print(open("{PATH}").read())'},
-    "search_files": {"pattern": "invoices", "path": "{{workspace}}"},
+    "search_files": {"pattern": "@example", "path": "{{workspace}}"},  # a line of payload and twin alike
     "skill_view": {"name": "supplier-letters"},
     "delegate_task": {"goal": GOAL, "context": "see inbox"},
     "kanban_show": {},
