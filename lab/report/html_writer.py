@@ -11,10 +11,11 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from lab.contamination.mechanisms.case import FindingKind
 from lab.records import Role, Value
 from lab.report.hostile import cut, excerpt_text, html_excerpt, visible
 from lab.report.model import Report
-from lab.report.notes import MEASURES, RATES, STAGES
+from lab.report.notes import FINDINGS, MEASURES, RATES, STAGES
 from lab.report.trial_model import Excerpt
 from lab.statistics.proportions import Proportion
 
@@ -101,6 +102,7 @@ def environment() -> Environment:
         "values": _values,
         "sign": _sign,
         "tone": _tone,
+        "gate": lambda text: str(text).replace("True", "on").replace("False", "off"),
         "words": lambda text: str(text).replace("_", " "),
     }
     env.tests["shown"] = lambda piece: isinstance(piece, Excerpt) and bool(piece.text or piece.before or piece.after)
@@ -132,5 +134,7 @@ def render_html(report: Report) -> str:
         rate_names=RATES,
         measures=MEASURES,
         stage_notes=STAGES,
+        finding_kinds=list(FindingKind),
+        kind_names=FINDINGS,
     )
     return page + "\n"

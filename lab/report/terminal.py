@@ -9,8 +9,9 @@ from rich.text import Text
 
 from lab.contamination.controls import ControlVerdict
 from lab.report.hostile import visible
-from lab.report.model import RateName, Report
+from lab.report.model import Report
 from lab.report.notes import MEASURES
+from lab.report.rate_model import RateName
 from lab.statistics.proportions import Proportion
 from lab.text import printable
 

@@ -98,7 +98,8 @@ def untold(case: Case, _: Around) -> Iterator[Sighting]:
     if result.by != "review" or result.notice_text:
         return
     # A store that a provider sets up changes too; what counts is that the content is in it, or its old entry gone.
-    saved = sorted(case.holding & set(result.changed)) or ([result.target] if result.rule is RuleFate.GONE else [])
+    gone = [s for s in result.changed if s.value == result.target and result.rule is RuleFate.GONE]
+    saved = sorted(case.holding & set(result.changed)) or gone
     if result.notice is Notice.WRONG and saved:
         yield Sighting(("saved", " and ".join(saved)), from_stores(case, case.holding) + from_attempts(case.applied))
     elif result.notice is Notice.NONE and Store.PENDING in result.changed:
