@@ -249,19 +249,21 @@ def _compare(area: Area, cells: Mapping[Operation, Cell], *, gate_off: bool) -> 
     changing = [c for c in (*(cells[op] for op in changes), *more) if c.tried and c not in adding]
     missing = [op for op in (adds, *changes) if not cells[op].tried]
     reading = _read(cells[adds], adding, changing, missing)
-    sentence = _SENTENCES[reading].format(
-        held=_held([c for c in (*adding, *changing) if c.held]),
-        free=listed([_name(c) for c in (*adding, *changing) if c.free]),
-        missing=listed([op.removeprefix("skill ") for op in missing], "or"),
-    )
-    odd = gate_off and any(t.decision is Decision.STAGED for c in (*adding, *changing) for t in c.held)
-    notes = ["although the approval gate is shown off"] if odd else []
-    if missing and reading is not Reading.UNTOLD:
-        notes.append(f"not tried: {listed([op.removeprefix('skill ') for op in missing])}")
+    held, free = [c for c in (*adding, *changing) if c.held], [c for c in (*adding, *changing) if c.free]
+    words = {"held": _held(held), "free": listed([_name(c) for c in free])}
+    lacking = [op.removeprefix("skill ") for op in missing]
+    notes = [_SENTENCES[reading].format(**words, missing=listed(lacking, "or"))]
+    if reading is Reading.UNTOLD:
+        notes += [f"so far held back: {words['held']}"] if held else []
+        notes += [f"so far applied: {words['free']}"] if free else []
+    elif missing:
+        notes.append(f"not tried: {listed(lacking)}")
+    if gate_off and any(t.decision is Decision.STAGED for c in held for t in c.held):
+        notes.append("staged although the approval gate is shown off")
     left = sum(t.count for op in (adds, *changes, *beside) for t in cells[op].left_out)
     if left:
         notes.append(f"{left} attempt{'s' if left > 1 else ''} left out, refused for the content or not decided")
-    return Compared(area=area, reading=reading, sentence="; ".join([sentence, *notes]))
+    return Compared(area=area, reading=reading, sentence="; ".join(notes))
 
 
 def _read(single: Cell, adding: Sequence[Cell], changing: Sequence[Cell], missing: Sequence[Operation]) -> Reading:

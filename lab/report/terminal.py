@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from rich.console import Console, Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from lab.contamination.asymmetry import Area
 from lab.contamination.controls import ControlVerdict
+from lab.contamination.mechanisms.case import FindingKind
 from lab.report.hostile import visible
 from lab.report.model import Report
 from lab.report.notes import MEASURES
@@ -105,6 +109,28 @@ def _controls(report: Report) -> Table:
     return table
 
 
+def _asymmetry(report: Report) -> list[RenderableType]:
+    """The sentences of the rows that have trials; equal ones once, with all the places that they hold in."""
+    places: dict[tuple[str, str, str], list[str]] = {}
+    for row in report.asymmetry:
+        for compared in row.compared:
+            cells = [c for c in row.cells if c.operation.startswith("skill ") == (compared.area is Area.SKILLS)]
+            if any(c.tried for c in cells):
+                key = (row.build, f"{compared.area} by the {row.origin}", compared.sentence)
+                places.setdefault(key, []).append(row.setup)
+    lines: list[RenderableType] = []
+    for (build, who, sentence), setups in sorted(places.items()):
+        words = f"{who}, {build}, {', '.join(setups)}: {sentence}"
+        lines.append(Text(visible(printable(words, 500))))
+    return [Text("Is removing held back while adding is not?", style="bold"), *lines] if lines else []
+
+
+def _findings(report: Report) -> list[RenderableType]:
+    counts = Counter(finding.kind for finding in report.findings)
+    words = ", ".join(f"{counts[kind]} {kind}" for kind in FindingKind if counts[kind])
+    return [Text(f"Findings: {words}; each with its smallest scenario in the report", style="bold")] if words else []
+
+
 def _causes(report: Report) -> Table:
     table = Table(title="Trials that do not count", title_justify="left")
     for name in ("Cause", "Status", "Trials", "The first"):
@@ -130,6 +156,7 @@ def summary(report: Report) -> RenderableType:
     if not report.finished:
         parts.append(Text(f"Unfinished: {total.not_run} planned trials have no result.", style="bold yellow"))
     parts += [_controls(report), _funnel(report), *_unattempted(report)]
+    parts += [*_asymmetry(report), *_findings(report)]
     parts += [_loss(report)] if report.honest_loss else []
     parts += [_causes(report)] if total.causes else []
     for void in report.voids:

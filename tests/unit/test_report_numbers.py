@@ -13,7 +13,7 @@ from scipy.stats import binomtest
 from lab.errors import InputError
 from lab.records import Decision, Role, Stage, Status, Store, TrialResult, Value
 from lab.report.build import build_report
-from lab.report.header import gated_setups, read_header
+from lab.report.header import read_header
 from lab.report.json_writer import render_json
 from tests.factories import ALWAYS, FAITHFUL, NEVER, attempt, finding, lock, planned, quiet, result
 
@@ -334,21 +334,6 @@ def test_what_does_not_belong_together_is_refused(plan, results, words):
 def test_a_poor_lock_is_read_defensively(bad):
     assert build_report(bad, planned(result()), [result()]).run.id == "unknown"
     assert read_header(bad).builds == ()
-
-
-@pytest.mark.parametrize(
-    ("setup", "held"),
-    [
-        ({"overrides": {"memory.write_approval": True}}, True),
-        ({"overrides": {"memory": {"write_approval": True}}}, True),
-        ({"overrides": {}, "expect": {"memory_gate": True}}, True),
-        ({"overrides": {"memory.write_approval": "ask"}}, False),  # the agent takes anything but true for off
-        ({"overrides": {"memory.write_approval": False}}, False),
-        ({}, False),
-    ],
-)
-def test_a_gated_setup_is_known_by_its_lock(setup, held):
-    assert gated_setups({"setups": {"s": setup}}) == (frozenset({"s"}) if held else frozenset())
 
 
 def test_pending_is_shown_and_is_no_persistence():
