@@ -96,7 +96,7 @@ def find_mechanisms(
             for sighting in rule.find(case, around):
                 seen.setdefault(sighting.variant, []).append((case, sighting))
         found += [
-            _finding(rule.key, rule.kind, rule.statement.format(*variant), variant, sightings)
+            _finding(rule.key, rule.kind, rule.statement.format(*(v[:80] for v in variant)), variant, sightings)
             for variant, sightings in sorted(seen.items())
         ]
     found += _one_way(asymmetry_table(told, lock), {c.result.trial: c for c in cases})
