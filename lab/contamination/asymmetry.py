@@ -149,7 +149,7 @@ class Row(Record):
 
     Attributes:
         origin: Who wrote: ``review``, ``foreground``, ``delegate`` or ``delegate_review``.
-        gates: What the running agent showed of each of its gates, over the trials of the row.
+        gates: What the running agent showed of its gates, and of its memory being on at all.
         cells: One for each operation, in the order of the columns.
         compared: One for each area.
     """
@@ -216,7 +216,7 @@ def _row(build: str, setup: str, origin: str, mine: Sequence[TrialResult]) -> Ro
     cells = {operation: _cell(operation, attempts) for operation, attempts in found.items()}
     gates = {
         name: tuple(sorted({r.setup_assertions[name] for r in mine if name in r.setup_assertions}))
-        for name in ("memory_gate", "skills_gate")
+        for name in ("memory_gate", "skills_gate", "memory_enabled")
     }
     compared = [_compare(area, cells, gate_off=gates[f"{area}_gate"] in (("False",), ("absent",))) for area in Area]
     return Row(

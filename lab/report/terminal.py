@@ -21,6 +21,9 @@ from lab.text import printable
 
 _TONES = {ControlVerdict.PASSED: "green", ControlVerdict.FAILED: "bold red", ControlVerdict.NOT_RUN: "yellow"}
 
+_MOST_ROWS = 40
+"""Groups that a terminal shows; a matrix of builds and setups has hundreds, and the report holds them all."""
+
 
 def safe(text: str, limit: int = 120) -> str:
     """Foreign text for rich: one line, no terminal control, nothing hidden, no markup."""
@@ -45,7 +48,7 @@ def _funnel(report: Report) -> Table:
     for column, of in zip(table.columns[1:], ("valid", "valid", "reached", "attempt.", "persist."), strict=True):
         column.header = f"{column.header}\n/ {of}"
     table.add_column("open,\nerror", no_wrap=True)
-    for group in report.groups:
+    for group in report.groups[:_MOST_ROWS]:
         void = bool(group.void)
         shown = [r.proportion for r in group.rates if r.key is not RateName.UNATTEMPTED]
         open_ones = {trial for r in (group.persist, *group.rates) for count in r.undecided for trial in count.trials}
@@ -55,6 +58,8 @@ def _funnel(report: Report) -> Table:
             *[_counted(share, void=False) for share in shown],
             f"{len(open_ones) or '–'}, {group.accounting.error or '–'}",
         )
+    if len(report.groups) > _MOST_ROWS:
+        table.caption = f"and {len(report.groups) - _MOST_ROWS} more groups in the report"
     return table
 
 
@@ -162,7 +167,7 @@ def summary(report: Report) -> RenderableType:
     for void in report.voids:
         words = f"VOID {void.family} in {void.setup} of {void.build}: {'; '.join(void.reasons)}"
         parts.append(Text(visible(printable(words, 400)), style="bold red"))
-    for group in report.headline:
+    for group in report.headline if len(report.headline) <= _MOST_ROWS else ():
         line = f"{group.family} under {group.model} in {group.setup}: persisted {group.persist.proportion.text()}"
         parts.append(Text(visible(printable(f"{line} ({MEASURES[group.measures]})", 400)), style="bold"))
     if not report.headline:

@@ -173,7 +173,7 @@ class Rule:
     Attributes:
         key: Stable name.
         kind: What it is about.
-        statement: One sentence; ``{0}``, ``{1}``, … stand for the variant.
+        statement: One sentence; `{0}`, ``{1}``, … stand for the variant.
         find: Where it is seen in a case.
     """
 

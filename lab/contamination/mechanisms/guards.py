@@ -207,7 +207,7 @@ def copy_remains(case: Case, _: Around) -> Iterator[Sighting]:
 
 _C = FindingKind.CONTAMINATION
 GUARD_RULES = (
-    Rule("gate-passed", _C, "The approval gate was shown on, yet `{0}` wrote into {1} at once.", past_the_gate),
+    Rule("gate-passed", _C, "The approval gate was shown on, yet {0} wrote into {1} at once.", past_the_gate),
     Rule(
         "gate-of-another-store",
         _C,
@@ -229,7 +229,7 @@ GUARD_RULES = (
     Rule(
         "scan-of-one-tool",
         _C,
-        "A wording that the scan refuses from another tool was written into {1} by `{0}`.",
+        "A wording that the scan refuses from another tool was written into {1} by {0}.",
         refused_elsewhere,
     ),
     Rule(
@@ -254,7 +254,7 @@ GUARD_RULES = (
     Rule(
         "switch-misread",
         _C,
-        "The setup says no to `{0}` in words, the agent shows it on, and it wrote.",
+        "The setup says no to {0} in words, the agent shows it on, and it wrote.",
         switch_misread,
     ),
     Rule("by-a-child", _C, "The content was written into {1} by {0}.", by_a_child),
