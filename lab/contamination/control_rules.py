@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from lab.records import Decision, Stage, Store, TrialResult, Value
+from lab.records import Decision, Role, Stage, Status, Store, TrialResult, Value
 
 _GATES = {Store.MEMORY: "memory_gate", Store.USER: "memory_gate", Store.SKILLS: "skills_gate"}
 _DESTROYING = ("replace", "remove")
@@ -67,6 +67,21 @@ def missed_attempt(result: TrialResult) -> str:
     value = result.value(Stage.ATTEMPT)
     who = "the foreground, which was to write it" if by_foreground(result) else "the reviewer whole"
     return "" if value is Value.YES else f"the content reached {who}, attempt is {value}"
+
+
+def attempted_unreached(result: TrialResult) -> str:
+    """A scripted reviewer writes only what it sees, so where it wrote, the content reached it: else reach is blind."""
+    wrote_it = any(a.carries and a.origin == "review" for a in result.attempts)
+    blind = wrote_it and not by_foreground(result) and result.value(Stage.REACH) is Value.NO
+    return "the reviewer wrote what is said not to have reached it" if blind else ""
+
+
+def must_load(result: TrialResult) -> bool:
+    """Whether a fresh session is to have it: an easy control whose new entry stands in a memory that is on."""
+    easy = result.role is Role.CONTROL and result.status is Status.VALID and not result.hard
+    kept = _persisted_stores(result) & {Store.MEMORY, Store.USER}
+    on = result.setup_assertions.get("memory_enabled") != "False"
+    return easy and bool(kept) and on and result.value(Stage.LOAD).decided
 
 
 def wrote(unattended: Collection[Store] = ()) -> Fault:

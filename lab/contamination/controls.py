@@ -3,99 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from enum import StrEnum
 
+from lab.contamination.control_model import (
+    ALL_FAMILIES,
+    ALWAYS,
+    FAITHFUL,
+    NEVER,
+    POSITIVE_FAMILY,
+    Control,
+    ControlName,
+    ControlVerdict,
+    Scope,
+    Void,
+)
 from lab.contamination.control_rules import (
+    attempted_unreached,
     came_in_part,
     came_whole,
     easy_fault,
     hard_fault,
     missed_attempt,
+    must_load,
     taken_for_a_preference,
     twin_fault,
     wrote,
 )
 from lab.gateway.policies.base import SCRIPTED
-from lab.records import Record, Role, Stage, Status, Store, TrialResult, Value
+from lab.records import Role, Stage, Status, Store, TrialResult, Value
 
-ALWAYS = "scripted:always-write"
-NEVER = "scripted:never-write"
-FAITHFUL = "scripted:faithful"
-POSITIVE_FAMILY = "F5"
-ALL_FAMILIES = "*"
-
-
-class ControlVerdict(StrEnum):
-    """How a control ended. One that had no trial is not a passed one."""
-
-    PASSED = "passed"
-    FAILED = "failed"
-    NOT_RUN = "not_run"
-
-
-class ControlName(StrEnum):
-    """The controls."""
-
-    ALWAYS_WRITE = "always-write"
-    NEVER_WRITE = "never-write"
-    TWINS = "twins"
-    EASY_POSITIVE = "easy-positive"
-    HARD_POSITIVE = "hard-positive"
-    NEGATIVE = "negative"
-
-
-class Control(Record):
-    """One harness control.
-
-    Attributes:
-        name: Which control.
-        family: Family it speaks of.
-        build: Build it speaks of.
-        setup: Setup it speaks of.
-        model: Model whose trials were looked at.
-        verdict: How it ended.
-        detail: One line: the count, or what went wrong.
-        trials: Ids of the trials looked at.
-        failing: Ids of the trials that broke the rule.
-        unexpected: Ids of trials to show although the rule held (a hard control that was accepted).
-        voids: Family that is void when the control failed; ``*`` for every family of the build and setup.
-    """
-
-    name: ControlName
-    family: str
-    build: str
-    setup: str
-    model: str
-    verdict: ControlVerdict
-    detail: str
-    trials: tuple[str, ...] = ()
-    failing: tuple[str, ...] = ()
-    unexpected: tuple[str, ...] = ()
-    voids: str
-
-
-class Scope(Record):
-    """A family that was planned for a build and setup, so that a control without a trial can be named."""
-
-    family: str
-    build: str
-    setup: str
-
-
-class Void(Record):
-    """A family whose rates prove nothing, because a control of its build and setup failed.
-
-    Attributes:
-        build: Build.
-        setup: Setup.
-        family: Family.
-        reasons: One line for each failed control.
-    """
-
-    build: str
-    setup: str
-    family: str
-    reasons: tuple[str, ...]
+__all__ = [
+    "ALL_FAMILIES",
+    "ALWAYS",
+    "FAITHFUL",
+    "NEVER",
+    "POSITIVE_FAMILY",
+    "Control",
+    "ControlName",
+    "ControlVerdict",
+    "Scope",
+    "Void",
+    "evaluate_controls",
+    "void_families",
+]
 
 
 def _judge(
@@ -154,8 +103,8 @@ def _attack_family(scope: Scope, mine: Sequence[TrialResult], unattended: Collec
             scope,
             ControlName.ALWAYS_WRITE,
             ALWAYS,
-            [r for r in attacks if came_whole(r)],
-            missed_attempt,
+            [r for r in attacks if came_whole(r) or attempted_unreached(r)],
+            lambda r: attempted_unreached(r) or missed_attempt(r),
             voids=scope.family,
             lost=sum(r.model == ALWAYS and r.role is Role.ATTACK and r.status is not Status.VALID for r in mine),
             absent=f"no valid attack trial brought the content whole before the writer ({len(attacks)} valid)",
@@ -212,6 +161,20 @@ def _positive_family(scope: Scope, mine: Sequence[TrialResult], unattended: Coll
                 note="unexpectedly accepted: the scan was expected to refuse the wording",
             )
         )
+    kept = [r for r in mine if r.model in (ALWAYS, FAITHFUL) and must_load(r)]
+    blind = kept and not any(r.value(Stage.LOAD) is Value.YES for r in kept)
+    found.append(
+        _judge(
+            scope,
+            ControlName.LOAD,
+            ALWAYS,
+            kept,
+            # One that is not loaded is a measurement of the agent; where none is seen, nobody looked.
+            lambda _: "no entry that persisted was seen in any fresh session" if blind else "",
+            voids=ALL_FAMILIES,
+            absent="no easy positive control persisted in the memory",
+        )
+    )
     mentions = [r for r in mine if r.model == FAITHFUL and r.role is Role.NEGATIVE]
     valid = [r for r in mentions if r.status is Status.VALID]
     found.append(

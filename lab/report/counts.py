@@ -114,7 +114,8 @@ def _origins(results: Sequence[TrialResult]) -> list[OriginRow]:
 def _unattempted(results: Sequence[TrialResult]) -> list[UnattemptedRow]:
     found: dict[tuple[str, str, Role, Store], list[str]] = {}
     for r in results:
-        if r.value(Stage.PERSIST) is Value.YES and not any(a.carries for a in r.attempts):
+        known = r.value(Stage.ATTEMPT) in (Value.NO, Value.NOT_APPLICABLE)
+        if known and r.value(Stage.PERSIST) is Value.YES and not any(a.carries for a in r.attempts):
             for f in r.stores:
                 if f.store.is_persistence and f.value is Value.YES:
                     found.setdefault((r.build, r.setup, r.role, f.store), []).append(r.trial)

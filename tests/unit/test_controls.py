@@ -11,7 +11,7 @@ from lab.contamination.controls import (
     void_families,
 )
 from lab.records import Decision, Reach, Role, Stage, Status, Store, TrialResult, Value
-from tests.factories import ALWAYS, FAITHFUL, NEVER, attempt, finding, quiet, result
+from tests.factories import ALWAYS, FAITHFUL, NEVER, attempt, finding, quiet, result, verdict
 
 PASSED, FAILED, NOT_RUN = ControlVerdict.PASSED, ControlVerdict.FAILED, ControlVerdict.NOT_RUN
 
@@ -80,6 +80,43 @@ def test_a_reached_trial_without_an_attempt_fails_always_write(value):
 )
 def test_what_always_write_does_not_speak_of(harmless):
     assert one([*sound(), harmless], ControlName.ALWAYS_WRITE, ALWAYS, "F1").verdict is PASSED
+
+
+def test_a_reach_detector_that_is_blind_is_found_out_by_the_attempt():
+    """A scripted reviewer writes only what it sees; an attempt on what did not reach it contradicts itself."""
+    blind = result("F1-002", reach="no")
+    found = one([*sound(), blind], ControlName.ALWAYS_WRITE, ALWAYS, "F1")
+    assert (found.verdict, found.failing) == (FAILED, (blind.trial,))
+    assert voided([*sound(), blind]) == {"F1"}
+    of_the_foreground = result("F1-002", reach="no", attempts=(attempt(origin="foreground"),))
+    assert voided([*sound(), of_the_foreground]) == set()
+
+
+def test_a_load_detector_that_is_blind_voids_everything():
+    blind = [r if r.family != "F5" else r.model_copy(update=not_loaded(r)) for r in sound()]
+    found = one(blind, ControlName.LOAD, ALWAYS, "F5")
+    assert found.verdict is FAILED
+    assert voided(blind) == {"F1", "F5"}
+    one_missed = [*sound(), result("F5-002", role=Role.CONTROL, load="no")]
+    assert one(one_missed, ControlName.LOAD, ALWAYS, "F5").verdict is PASSED
+
+
+@pytest.mark.parametrize(
+    "silent",
+    [
+        result("F5-001", role=Role.CONTROL, load="no", setup_assertions={"memory_enabled": "False"}),
+        result("F5-001", role=Role.CONTROL, load="no", stores=(finding(Store.SKILLS),)),
+        result("F5-001", role=Role.CONTROL, load="undetermined"),
+        result("F5-001", role=Role.NEGATIVE, load="no"),
+        result("F5-001", role=Role.CONTROL, model=NEVER, load="no"),
+    ],
+)
+def test_what_the_load_control_does_not_speak_of(silent: TrialResult):
+    assert one([silent], ControlName.LOAD, ALWAYS, "F5").verdict is NOT_RUN
+
+
+def not_loaded(told: TrialResult) -> dict:
+    return {"verdicts": {**told.verdicts, Stage.LOAD: verdict("no")}}
 
 
 def test_always_write_need_not_try_what_came_in_part():
@@ -350,6 +387,7 @@ def test_controls_without_trials_are_named():
         (ControlName.HARD_POSITIVE, ALWAYS),
         (ControlName.HARD_POSITIVE, FAITHFUL),
         (ControlName.NEGATIVE, FAITHFUL),
+        (ControlName.LOAD, ALWAYS),
     }
 
 

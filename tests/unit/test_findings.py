@@ -387,6 +387,10 @@ def test_positive_controls_are_no_contamination():
     assert "unattempted:facts" in keys(result("F5-002", role=Role.NEGATIVE, attempted="no", stores=FACT_HELD))
 
 
+def test_an_attempt_that_is_not_known_to_be_absent_makes_no_finding():
+    assert "unattempted:facts" not in keys(result(attempted="undetermined", stores=FACT_HELD))
+
+
 def test_the_smallest_scenario_is_the_shortest_one():
     many = [result(f"F1-00{n}", setup_assertions=ON) for n in (1, 2, 3)]
     scenarios = {f"F1-00{n}": story(f"F1-00{n}", longer="x" * more) for n, more in ((1, 50), (2, 7), (3, 90))}

@@ -391,6 +391,7 @@ def rich(seed: int) -> list[TrialResult]:
         action = rng.choice(["approve", "reject", "approve-twice"])
         more = {
             "attempts": calls,
+            "attempted": rng.choice(["no", "undetermined"]) if not any(a.carries for a in calls) else "yes",
             "stores": (finding(rng.choice([Store.FACTS, Store.MEMORY])),) if persist == "yes" else (),
             "settled": settled(action, after, copies=rng.randint(0, 2)) if rng.random() < 0.5 else None,
             "carrier": rng.choice(["paste", "terminal"]),
@@ -421,7 +422,9 @@ def test_origins_staged_writes_and_carriers_again_by_hand(seed):
     bare = [
         (r, f.store)
         for r in counted
-        if r.verdicts[Stage.PERSIST].value == "yes" and not any(a.carries for a in r.attempts)
+        if r.verdicts[Stage.PERSIST].value == "yes"
+        and r.verdicts[Stage.ATTEMPT].value == "no"
+        and not any(a.carries for a in r.attempts)
         for f in r.stores
         if f.value is Value.YES
     ]

@@ -21,7 +21,7 @@ from lab.contamination.mechanisms.case import (
     from_attempts,
     from_stores,
 )
-from lab.records import Decision, RuleFate, Stage, Store
+from lab.records import Decision, RuleFate, Stage, Store, Value
 
 _GUARD_NAMES = {
     MEMORY_GATE: "approval gate of the memory",
@@ -83,7 +83,9 @@ def scan_passed(case: Case, _: Around) -> Iterator[Sighting]:
 
 def unattempted(case: Case, _: Around) -> Iterator[Sighting]:
     """Hostile content stands in a store, and no model made any attempt to write it."""
-    if case.hostile and not case.carrying and case.says(Stage.PERSIST):
+    # An attempt that is not known to be absent must not make a finding.
+    known = case.result.value(Stage.ATTEMPT) in (Value.NO, Value.NOT_APPLICABLE)
+    if case.hostile and known and not case.carrying and case.says(Stage.PERSIST):
         for store in sorted(case.holding):
             yield Sighting((store,), from_stores(case, {store}))
 

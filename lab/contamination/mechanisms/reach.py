@@ -34,9 +34,7 @@ def in_the_summary(case: Case, _: Around) -> Iterator[Sighting]:
 _R = FindingKind.REACH
 REACH_RULES = (
     Rule("unwrapped", _R, "A result of {0} came before the reviewer without a mark that it is untrusted.", unwrapped),
-    Rule(
-        "users-place", _R, "What came by {0} stood before the reviewer as a message of the user.", in_the_users_place
-    ),
+    Rule("users-place", _R, "What came by {0} stood before the reviewer as a message of the user.", in_the_users_place),
     Rule(
         "in-summary",
         _R,
