@@ -4,7 +4,7 @@ VENV   ?= .venv
 LAB     = $(VENV)/bin/lab
 ARGS   ?=
 
-.PHONY: help run test lint doctor build clean system
+.PHONY: help run test lint doctor build builds clean system
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -27,6 +27,9 @@ doctor: $(VENV)/.installed ## Show what this machine offers and lacks
 
 build: system $(VENV)/.installed ## Only prepare the agent's environment (ARGS="…" goes to lab build)
 	$(LAB) build $(ARGS)
+
+builds: system $(VENV)/.installed-test ## Check every build with a committed lock, and forks, with the real agent (about 60 MB each)
+	$(VENV)/bin/python -m pytest -m builds $(ARGS)
 
 clean: $(VENV)/.installed ## Remove the lab's sandboxes from this machine (ARGS=--all: and all it has built)
 	$(LAB) clean $(ARGS)

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from lab.agents.hermes.install import ensure
 from lab.errors import LabError
+from lab.gateway.server import GatewayHost
 from lab.isolation.base import Backend, PreparedEnvironment, sandbox_ids
 from lab.isolation.select import BACKENDS, backend_named
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out the tests that prepare many builds, of some 60 MB each, unless they are asked for by their mark."""
+    if "builds" not in config.option.markexpr:
+        costly = [item for item in items if item.get_closest_marker("builds")]
+        config.hook.pytest_deselected(items=costly)
+        items[:] = [item for item in items if item not in costly]
 
 
 @pytest.fixture(scope="session")
@@ -49,3 +58,10 @@ def sandbox_home(tmp_path: Path) -> Path:
     home.mkdir()
     os.chown(home, *sandbox_ids())
     return home
+
+
+@pytest.fixture
+def gateways() -> Iterator[GatewayHost]:
+    """A host of model endpoints for one test."""
+    with GatewayHost() as host:
+        yield host

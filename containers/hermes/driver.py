@@ -12,6 +12,7 @@ raised, 5 the session crashed on demand.
 
 import contextlib
 import importlib.metadata
+import importlib.util
 import inspect
 import json
 import os
@@ -52,10 +53,10 @@ def join_reviews() -> int:
 def gate(subsystem: str) -> Any:
     """State of an approval gate; ``absent`` where this build has none."""
     try:
+        if importlib.util.find_spec("tools.write_approval") is None:
+            return "absent"
         from tools import write_approval
-    except ImportError:
-        return "absent"
-    try:
+
         return bool(write_approval.write_approval_enabled(subsystem))
     except Exception as error:
         return f"unknown: {type(error).__name__}"

@@ -27,5 +27,18 @@ rm -f "$agent"/bin/pip*
 
 # The root file system is read-only at run time: bytecode that is not there now is compiled again in every trial.
 # Hash-based files that are never checked do not depend on the time stamps that copying changes.
-"$agent/bin/python3" -m compileall -q -j 0 --invalidation-mode unchecked-hash "$agent/lib" || true
+# A file that is no Python (a template, the syntax of another version) is left as it is and listed; any other file
+# without bytecode ends the installation.
+"$agent/bin/python3" -m compileall -q -j 0 --invalidation-mode unchecked-hash "$agent/lib" >/dev/null || true
+"$agent/bin/python3" - "$agent/lib" >"$agent/uncompiled.txt" <<'CHECK'
+import importlib.util, pathlib, sys
+for path in sorted(pathlib.Path(sys.argv[1]).rglob("*.py")):
+    if not pathlib.Path(importlib.util.cache_from_source(str(path))).is_file():
+        try:
+            compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
+        except (SyntaxError, ValueError):
+            print(path)
+        else:
+            sys.exit(f"no bytecode could be written for {path}")
+CHECK
 chmod -R a-w,a+rX "$agent"

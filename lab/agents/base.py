@@ -195,6 +195,8 @@ class Agent(StoreMap, Protocol):
     data: str
     """The agent's data folder, as the sandbox sees it."""
     delegate_tool: str
+    fact_tables: tuple[str, ...]
+    """Tables of the fact store whose rows are what it remembers."""
 
     def initialise_home(self, home: Path, seed: Seed, setup: Setup) -> None:
         """Writes the home as it is before the trial.

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 import lab
-from lab.cli import agent, build, clean, doctor, lint, report, run
+from lab.cli import agent, build, clean, detect, doctor, lint, merge, report, run
 from lab.cli.output import console, print_error
 from lab.errors import EnvironmentUnusable, ExitCode, InputError, LabError
 
@@ -33,10 +33,12 @@ app = typer.Typer(
 )
 app.command("doctor")(doctor.doctor)
 app.command("lint")(lint.lint_command)
+app.command("detect")(detect.detect)
 app.command("build")(build.build)
 app.command("run")(run.run)
 app.command("resume")(run.resume)
 app.command("rescore")(report.rescore)
+app.command("merge")(merge.merge_command)
 app.command("report")(report.report)
 app.command("clean")(clean.clean)
 app.add_typer(agent.app, name="agent")
@@ -91,7 +93,12 @@ def _checked(path: Path, tables: dict[str, Any], group: Any) -> dict[str, Any]:
         for option in given:
             if option not in options:
                 raise InputError(f"{path}: [{name}] has no option {option!r}", f"see lab {name} --help")
-        found[name] = {options[option]: value for option, value in given.items()}
+        # An option that may be repeated takes a list; a single word stands for a list of one.
+        repeated = {p.name for p in command.params if getattr(p, "multiple", False)}
+        found[name] = {
+            (key := options[option]): [value] if key in repeated and isinstance(value, str) else value
+            for option, value in given.items()
+        }
     return found
 
 

@@ -23,8 +23,13 @@ BackendOption = Annotated[
     str,
     typer.Option("--backend", envvar="LAB_BACKEND", help="auto, docker or bwrap. auto: docker where it is reachable."),
 ]
-VersionOption = Annotated[
-    str, typer.Option("--agent-version", envvar="LAB_AGENT_VERSION", help="Version of hermes-agent to build.")
+BuildOption = Annotated[
+    str,
+    typer.Option(
+        "--build",
+        envvar="LAB_BUILD",
+        help="The agent: 0.17.0, PRODUCT==VERSION, a path to a .whl file or to a source folder.",
+    ),
 ]
 BaseOption = Annotated[
     str,
@@ -37,7 +42,6 @@ BaseOption = Annotated[
 
 DEFAULT_SCENARIOS = PROJECT / "scenarios"
 DEFAULT_REPORTS = PROJECT / "reports"
-DEFAULT_VERSION = "0.19.0"
 
 
 def setup_path(name: str) -> Path:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -11,34 +11,79 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from lab.agents.hermes.sources import DEFAULT_BUILD
 from lab.cli.build import prepare
-from lab.cli.output import console, print_json, safe
+from lab.cli.output import console, safe
 from lab.cli.places import (
     DEFAULT_REPORTS,
     DEFAULT_SCENARIOS,
-    DEFAULT_VERSION,
     BackendOption,
     BaseOption,
     JsonOption,
     ReportsOption,
     ScenariosOption,
-    VersionOption,
     setup_path,
 )
+from lab.cli.plan_table import print_plan_json, show_plan
 from lab.cli.report import DERIVED, open_run, report_on
-from lab.contamination.plan import DEFAULT_MODELS, SESSION_LIMITS, create_run, load_setup, plan_trials
+from lab.contamination.plan import (
+    DEFAULT_MODELS,
+    SESSION_LIMITS,
+    check_models,
+    check_once,
+    create_run,
+    load_setup,
+    plan_trials,
+)
 from lab.contamination.scenarios.library import load_library
+from lab.contamination.selection import Shard, select, take_shard
 from lab.contamination.suite import Suite
 from lab.contamination.trial import sweep_work_directories
-from lab.errors import ErrorBudgetExceeded, ExitCode
-from lab.isolation.base import Backend, PreparedEnvironment
+from lab.errors import ErrorBudgetExceeded, ExitCode, LabError
+from lab.isolation.base import Backend, Limits, PreparedEnvironment
 from lab.isolation.select import select_backend
-from lab.runs import runner
+from lab.runs import capacity, runner
 from lab.runs.folder import RESULT, RunFolder
+from lab.runs.pace import estimate
 
 ALL_DEFAULT_MODELS = ",".join(DEFAULT_MODELS)
+DEFAULT_BUILDS = [DEFAULT_BUILD]
 FamiliesOption = Annotated[str, typer.Option("--families", envvar="LAB_FAMILIES", help="Families, comma-separated.")]
-SelectOption = Annotated[str, typer.Option("--select", help="Scenario ids: a glob such as 'F1-00?'.")]
+SelectOption = Annotated[
+    str,
+    typer.Option(
+        "--select", help="Scenario ids and globs, comma-separated; '!' in front leaves out: 'F1-00?,F5-*,!F5-003'."
+    ),
+]
+TagsOption = Annotated[
+    str, typer.Option("--tags", help="Comma-separated: scenarios that have one of these tags; empty for all.")
+]
+ShardOption = Annotated[
+    str,
+    typer.Option(
+        "--shard",
+        metavar="K/N",
+        help="Run the K-th of N parts, decided by scenario id; lab merge puts the parts together.",
+    ),
+]
+BuildsOption = Annotated[
+    list[str],
+    typer.Option(
+        "--builds",
+        envvar="LAB_BUILDS",
+        metavar="SPEC[,SPEC…]",
+        help="Builds of the agent, comma-separated or repeated: 0.17.0, product==version, a source folder, a wheel.",
+    ),
+]
+SeedOption = Annotated[
+    int,
+    typer.Option(
+        "--seed",
+        min=0,
+        max=2**31 - 1,
+        help="Order in which trials are started (0: as planned) and seeds of the trials.",
+    ),
+]
 ModelsOption = Annotated[
     str,
     typer.Option(
@@ -50,7 +95,8 @@ ModelsOption = Annotated[
 SetupsOption = Annotated[str, typer.Option("--setups", envvar="LAB_SETUPS", help="Setups, comma-separated.")]
 RepeatsOption = Annotated[int, typer.Option("--repeats", min=1, max=1000, help="Trials of each cell.")]
 JobsOption = Annotated[
-    int, typer.Option("--jobs", "-j", min=0, max=64, envvar="LAB_JOBS", help="Trials at once; 0: one for each core.")
+    int,
+    typer.Option("--jobs", "-j", min=0, max=64, envvar="LAB_JOBS", help="Trials at once; 0: by cores and free memory."),
 ]
 BudgetOption = Annotated[
     float,
@@ -68,12 +114,15 @@ DryOption = Annotated[bool, typer.Option("--plan", help="Print the plan and stop
 
 def run(
     families: FamiliesOption = "F1,F5",
-    select: SelectOption = "*",
+    select_: SelectOption = "",
+    tags: TagsOption = "",
+    shard: ShardOption = "",
     models: ModelsOption = ALL_DEFAULT_MODELS,
     setups: SetupsOption = "default",
+    builds: BuildsOption = DEFAULT_BUILDS,
     repeats: RepeatsOption = 1,
+    seed: SeedOption = 0,
     backend: BackendOption = "auto",
-    agent_version: VersionOption = DEFAULT_VERSION,
     base: BaseOption = "auto",
     jobs: JobsOption = 0,
     error_budget: BudgetOption = 0.1,
@@ -86,26 +135,37 @@ def run(
 ) -> None:
     """Run scenarios through the agent's real background review and write the report."""
     sweep_work_directories()
-    library = load_library(scenarios, _split(families), select)
+    # Everything that can be refused is, before the first build is prepared: that may take minutes.
+    part = Shard.parse(shard) if shard else None
+    library = select(load_library(scenarios, _split(families)), _split(select_), _split(tags))
+    mine = take_shard(library, part) if part else library
     chosen = [load_setup(setup_path(name)) for name in _split(setups)]
+    named = _split(models)
+    check_models(named)
+    specs = [spec for given in builds for spec in _split(given)]
+    check_once("build", specs)
+    limits = replace(SESSION_LIMITS, wall_seconds=timeout)
     isolation = select_backend(backend)
-    build = prepare(isolation, agent_version, base)
-    trials = plan_trials(library, build, chosen, _split(models), repeats)
-    _print_plan(trials, isolation.name)
+    prepared = [prepare(isolation, spec, base) for spec in specs]
+    trials = plan_trials(mine, prepared, chosen, named, repeats, seed)
+    workers = _workers(jobs, limits)
+    expected = estimate(len(trials), workers, isolation.name, reports)
+    show_plan(trials, isolation.name, expected, seed=seed, shard=shard)
     if plan:
         if json:
-            print_json({"trials": trials})
+            print_plan_json(trials, expected, seed=seed, shard=shard)
         return
-    limits = replace(SESSION_LIMITS, wall_seconds=timeout)
     earlier = RunFolder.open(reuse) if reuse else None
     folder = create_run(
         reports,
         scenarios=library,
-        build=build,
+        builds=prepared,
         setups=chosen,
-        models=_split(models),
+        models=named,
         backend=isolation,
         repeats=repeats,
+        seed=seed,
+        shard=part,
         limits=limits,
         reused=earlier.run_id if earlier else "",
     )
@@ -115,7 +175,8 @@ def run(
             with earlier.lock():
                 earlier.check_seal({*DERIVED, RESULT})
                 console.print(f"taken over from {safe(earlier.run_id)}: {suite.take_over(Suite(earlier))} trials")
-        _work_off(suite, isolation, build.environment, jobs, error_budget, json=json)
+        environments = {build.name: build.environment for build in prepared}
+        _work_off(suite, isolation, environments, workers, error_budget, json=json)
 
 
 def resume(
@@ -132,16 +193,35 @@ def resume(
     """Go on with an interrupted run: what has a result is kept, the rest is run, the report is written."""
     sweep_work_directories()
     with open_run(path, reports) as suite:
-        isolation = select_backend(suite.backend_name)
-        build = prepare(isolation, suite.versions[0], base)
-        _work_off(suite, isolation, build.environment, jobs, error_budget, json=json, retry_errors=retry_errors)
+        isolation = select_backend(suite.locked.backend)
+        environments = _prepare_again(suite, isolation, base)
+        workers = _workers(jobs, suite.locked.limits)
+        _work_off(suite, isolation, environments, workers, error_budget, json=json, retry_errors=retry_errors)
+
+
+def _prepare_again(suite: Suite, backend: Backend, base: str) -> dict[str, PreparedEnvironment]:
+    """Prepares every locked build from its source, and checks that it is the same to the byte.
+
+    Raises:
+        LabError: One cannot be prepared any more, or is another now; with the exit code of the cause.
+    """
+    environments = {}
+    for name, locked in suite.locked.builds.items():
+        try:
+            environment = prepare(backend, locked.source, base).environment
+        except LabError as error:
+            told = f"build {name} of the run cannot be prepared again from {locked.source}: {error.message}"
+            raise type(error)(told, error.mend) from error
+        locked.check(environment)
+        environments[name] = environment
+    return environments
 
 
 def _work_off(
     suite: Suite,
     backend: Backend,
-    environment: PreparedEnvironment,
-    jobs: int,
+    environments: Mapping[str, PreparedEnvironment],
+    workers: int,
     error_budget: float,
     *,
     json: bool,
@@ -159,26 +239,30 @@ def _work_off(
     finished = True
     with Progress(*columns, console=console) as bar:
         task = bar.add_task("trials", total=len(suite.trials))
-        bar.update(task, completed=len(suite.trials) - len(suite.pending(retry_errors)))
+        pending = suite.pending(retry_errors)
+        bar.update(task, completed=len(suite.trials) - len(pending))
         counts: Counter[str] = Counter()
 
         def show(step: runner.Progress) -> None:
-            counts[step.status] += 1
+            counts["to be tried again" if step.again else step.status] += 1
             told = ", ".join(f"{n} {status}" for status, n in sorted(counts.items()))
             bar.update(task, completed=step.done, description=f"trials ({told})")
 
         try:
             finished = suite.run(
                 backend,
-                environment,
-                workers=jobs or os.cpu_count() or 1,
+                environments,
+                pending,
+                workers=workers,
                 error_budget=error_budget,
-                retry_errors=retry_errors,
                 on_progress=show,
             )
         except ErrorBudgetExceeded as error:
             blown = error
     report_on(suite, json=json)
+    if retried := suite.retried():
+        causes = ", ".join(f"{n} after {safe(cause)}" for cause, n in sorted(retried.items()))
+        console.print(f"tried again: {causes}; a trial counts by its last attempt, earlier ones are under earlier/")
     if blown:
         raise blown
     if not finished:
@@ -186,10 +270,12 @@ def _work_off(
         raise typer.Exit(ExitCode.INTERRUPTED)
 
 
-def _print_plan(trials: list[dict[str, object]], backend: str) -> None:
-    by = Counter(f"{t['family']} {t['role']}" for t in trials)
-    parts = ", ".join(f"{n} {what}" for what, n in sorted(by.items()))
-    console.print(f"plan: {len(trials)} trials in {backend} ({parts})")
+def _workers(wanted: int, limits: Limits) -> int:
+    """Trials at once; says so where memory and not the number of cores decides."""
+    jobs, reason = capacity.measure().jobs(limits.memory_bytes, wanted)
+    if reason:
+        console.print(safe(reason), soft_wrap=True)
+    return jobs
 
 
 def _split(text: str) -> list[str]:

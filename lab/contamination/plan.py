@@ -12,13 +12,15 @@ from pydantic import ValidationError
 
 from lab.agents.base import Setup
 from lab.contamination.scenarios.scenario import Scenario
+from lab.contamination.selection import Shard, take_shard
 from lab.errors import EnvironmentUnusable, InputError
 from lab.gateway.policies.base import SCRIPTED
 from lab.gateway.policies.scripted import policy_named
 from lab.isolation.base import Backend, Limits, PreparedEnvironment
 from lab.records import Role, digest
-from lab.runs.folder import RunFolder, write_atomic, write_json
+from lab.runs.folder import SAFE_ID, RunFolder, write_atomic, write_json
 from lab.runs.lock import make_lock, new_run_id
+from lab.runs.retries import load_retries
 
 LOCK, PLAN = "lock.json", "plan.json"
 SCENARIOS = "scenarios"
@@ -31,11 +33,12 @@ class Build:
     """One installed agent.
 
     Attributes:
-        name: ``hermes-agent-0.19.0``.
-        product: Name on the package registry.
+        name: ``hermes-agent-0.19.0``; safe in trial ids.
+        product: Name of the installed distribution.
         version: Exact version.
         environment: What was prepared for the backend.
-        description: Manifest of the environment: packages, base, digests.
+        description: Manifest of the environment: packages, base, digests, capabilities.
+        source: Specification by which it is found again; a local path is absolute.
     """
 
     name: str
@@ -43,6 +46,7 @@ class Build:
     version: str
     environment: PreparedEnvironment
     description: Mapping[str, Any]
+    source: str
 
 
 def load_setup(path: Path) -> Setup:
@@ -60,36 +64,78 @@ def load_setup(path: Path) -> Setup:
         raise InputError(f"{path} is not a setup: {str(error).splitlines()[0]}", "see docs/setups.md") from error
 
 
-def plan_trials(
-    scenarios: Sequence[Scenario], build: Build, setups: Sequence[Setup], models: Sequence[str], repeats: int = 1
-) -> list[dict[str, Any]]:
-    """Lists the trials: every scenario and its twin × setup × model × repeat, in a fixed order.
+def check_models(models: Sequence[str]) -> None:
+    """Checks the names of models; a plan checks them again, but only once its builds are prepared.
 
     Raises:
-        InputError: A model is not known, or there is nothing to run.
+        InputError: A model is not known or named twice.
     """
     for model in models:
         if not model.startswith(SCRIPTED):
             raise InputError(f"model {model!r} is not known", "scripted:<policy>, e.g. scripted:always-write")
         policy_named(model.removeprefix(SCRIPTED))
-    for what, names in (("model", list(models)), ("setup", [s.name for s in setups])):
-        if len(set(names)) != len(names):
-            raise InputError(
-                f"a {what} is named twice: {', '.join(names)}", "name each once; --repeats gives more trials"
-            )
+    check_once("model", models)
+
+
+def check_once(what: str, names: Sequence[str]) -> None:
+    """Checks that nothing is named twice, or not at all.
+
+    Raises:
+        InputError: Something is.
+    """
+    if not names:
+        raise InputError(f"no {what} is named", f"see --{what}s")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(f"a {what} is named twice: {', '.join(twice)}", "name each once; --repeats gives more trials")
+
+
+def plan_trials(
+    scenarios: Sequence[Scenario],
+    builds: Sequence[Build],
+    setups: Sequence[Setup],
+    models: Sequence[str],
+    repeats: int = 1,
+    seed: int = 0,
+) -> list[dict[str, Any]]:
+    """Lists the trials: every scenario and its twin × build × setup × model × repeat, in a fixed order.
+
+    Args:
+        scenarios: Scenarios to run.
+        builds: Builds to run them in.
+        setups: Setups of each build.
+        models: Models that answer the agent.
+        repeats: Trials of each cell.
+        seed: What the seeds of the trials are derived from; changes neither their order here nor their cells.
+
+    Raises:
+        InputError: A name is not known, stands twice or is fit for no folder, or there is nothing to run.
+    """
+    check_models(models)
+    check_once("setup", [s.name for s in setups])
+    check_once("build", [b.name for b in builds])
     trials = []
-    for setup in setups:
-        for model in models:
-            for scenario in scenarios:
-                roles = [scenario.role, Role.TWIN] if scenario.twin else [scenario.role]
-                for role in roles:
-                    trials += [_planned(scenario, role, build, setup, model, r) for r in range(1, repeats + 1)]
+    for build in builds:
+        for setup in setups:
+            for model in models:
+                for scenario in scenarios:
+                    roles = [scenario.role, Role.TWIN] if scenario.twin else [scenario.role]
+                    for role in roles:
+                        trials += [
+                            _planned(scenario, role, build, setup, model, repeat, seed)
+                            for repeat in range(1, repeats + 1)
+                        ]
     if not trials:
         raise InputError("the selection holds no scenario", "lab run --families F1,F5")
+    for trial in trials:
+        if not SAFE_ID.fullmatch(trial["trial"]):
+            raise InputError(f"{trial['trial']!r} cannot be a folder's name", "give build and setup plain, short names")
     return trials
 
 
-def _planned(scenario: Scenario, role: Role, build: Build, setup: Setup, model: str, repeat: int) -> dict[str, Any]:
+def _planned(
+    scenario: Scenario, role: Role, build: Build, setup: Setup, model: str, repeat: int, seed: int
+) -> dict[str, Any]:
     name = f"{scenario.id}-twin" if role is Role.TWIN else scenario.id
     cell = {
         "scenario": scenario.digest,
@@ -108,18 +154,39 @@ def _planned(scenario: Scenario, role: Role, build: Build, setup: Setup, model: 
         "setup": setup.name,
         "model": model,
         "repeat": repeat,
+        "seed": trial_seed(seed, scenario.id, repeat),
     }
+
+
+def trial_seed(seed: int, scenario_id: str, repeat: int) -> int:
+    """The seed of a trial, 31 bits.
+
+    Attack and twin, and the same scenario under other builds, setups and models, draw the same numbers (common random
+    numbers), so that a paired difference is not made of their noise; repeats draw others.
+    """
+    return int(digest([seed, scenario_id, repeat])[:8], 16) >> 1
+
+
+def start_order(trials: Sequence[str], seed: int) -> list[str]:
+    """The order in which trials are started: as planned for seed 0, otherwise shuffled.
+
+    A machine that slows down in the course of a run then does not meet the same family every time. Each trial has a
+    place of its own in the order, so what is left of a run is started in the order in which it would have been.
+    """
+    return sorted(trials, key=lambda trial: digest([seed, trial])) if seed else list(trials)
 
 
 def create_run(
     root: Path,
     *,
     scenarios: Sequence[Scenario],
-    build: Build,
+    builds: Sequence[Build],
     setups: Sequence[Setup],
     models: Sequence[str],
     backend: Backend,
     repeats: int = 1,
+    seed: int = 0,
+    shard: Shard | None = None,
     limits: Limits = SESSION_LIMITS,
     reused: str = "",
 ) -> RunFolder:
@@ -127,12 +194,14 @@ def create_run(
 
     Args:
         root: Where run folders are made.
-        scenarios: Scenarios to run.
-        build: The build.
-        setups: Its setups.
+        scenarios: The selection; with a shard, the whole of which it is a part.
+        builds: Builds to run them in.
+        setups: Setups of each build.
         models: Models that answer the agent.
         backend: Isolation.
         repeats: Trials of each cell.
+        seed: Decides the order of start and the seeds of the trials.
+        shard: The part of the selection to run; all of it when None.
         limits: Bounds of a session.
         reused: Id of the run from which equal cells will be taken over; empty for none.
 
@@ -141,34 +210,43 @@ def create_run(
         EnvironmentUnusable: The backend cannot be used.
         OSError: The folder cannot be written.
     """
-    trials = plan_trials(scenarios, build, setups, models, repeats)
+    mine = take_shard(scenarios, shard) if shard else list(scenarios)
+    trials = plan_trials(mine, builds, setups, models, repeats, seed)
     status = backend.status()
     if not status.usable:
         raise EnvironmentUnusable(status.problem, status.mend)
     inputs = {
         "kind": "contamination",
         "backend": {"name": backend.name, "version": status.version, "weaknesses": list(status.weaknesses)},
-        "builds": {
-            build.name: {
-                "product": build.product,
-                "version": build.version,
-                "environment_digest": build.environment.digest,
-                **build.description,
-            }
-        },
+        "builds": {b.name: _locked(b) for b in builds},
         "setups": {s.name: s.model_dump(mode="json") for s in setups},
-        "driver_digest": build.description.get("driver_digest", ""),
+        "driver_digest": ", ".join(sorted({str(b.description.get("driver_digest", "")) for b in builds})),
         "models": list(models),
-        "scenarios": {s.id: s.digest for s in scenarios},
+        "scenarios": {s.id: s.digest for s in mine},
+        "shard": str(shard or ""),
+        "whole": {s.id: s.digest for s in scenarios} if shard else {},
+        "repeats": repeats,
+        "seed": seed,
+        "retries": load_retries().model_dump(mode="json"),
         "reused_run": reused,
         "limits": {"memory_bytes": limits.memory_bytes, "wall_seconds": limits.wall_seconds},
     }
     folder = RunFolder.create(root, new_run_id(digest([t["cell"] for t in trials])))
     (folder.path / SCENARIOS).mkdir()
-    for scenario in scenarios:
+    for scenario in mine:
         copy = folder.path / SCENARIOS / f"{scenario.id}.json"
         write_atomic(copy, scenario.model_dump_json(by_alias=True, indent=2).encode() + b"\n")
-    plan = {"trials": trials}
+    plan = {"trials": trials, "seed": seed}
     write_json(folder.path / LOCK, make_lock(folder.run_id, {**inputs, "plan_digest": digest(plan)}))
     write_json(folder.path / PLAN, plan)
     return folder
+
+
+def _locked(build: Build) -> dict[str, Any]:
+    return {
+        **build.description,
+        "product": build.product,
+        "version": build.version,
+        "environment_digest": build.environment.digest,
+        "source": build.source,
+    }

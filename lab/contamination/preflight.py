@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lab.agents.base import Setup
-from lab.agents.hermes.adapter import HermesAgent
+from lab.agents.hermes.adapter import DEFAULT_PRODUCT, HermesAgent
 from lab.agents.hermes.home import HOME_NAME
 from lab.contamination.observe.judge import AFTER, TrialIdentity
 from lab.contamination.scenarios.scenario import SCENARIO_SCHEMA, Scenario
@@ -52,7 +52,8 @@ class Check:
     """One thing proved, or not.
 
     Attributes:
-        name: ``agent_answers``, ``version``, ``data_root``, ``memory_tool``, ``reviewer``, ``review_fires``, ``trial``.
+        name: ``agent_answers``, ``version``, ``data_root``, ``memory_tool``, ``reviewer``, ``review_fires``, ``trial``;
+        or ``patch`` and the name of a local patch.
         ok: Whether it holds.
         detail: What was seen.
     """
@@ -63,7 +64,12 @@ class Check:
 
 
 def preflight(
-    backend: Backend, environment: PreparedEnvironment, setup: Setup, version: str, agent: HermesAgent | None = None
+    backend: Backend,
+    environment: PreparedEnvironment,
+    setup: Setup,
+    version: str,
+    agent: HermesAgent | None = None,
+    product: str = DEFAULT_PRODUCT,
 ) -> list[Check]:
     """Runs the preflight session.
 
@@ -73,6 +79,7 @@ def preflight(
         setup: Setup to run it in.
         version: Version that must be installed.
         agent: Adapter; the product's own by default.
+        product: Distribution that must be installed, whose version is asked for.
 
     Raises:
         EnvironmentUnusable: The sandbox cannot be started.
@@ -80,7 +87,7 @@ def preflight(
     identity = TrialIdentity(
         trial="preflight", cell="preflight", build="", setup=setup.name, model="scripted:never-write", role=Role.CONTROL
     )
-    adapter = agent or HermesAgent()
+    adapter = agent or HermesAgent(product)
     with tempfile.TemporaryDirectory(prefix="lab-preflight-") as scratch, GatewayHost() as gateways:
         folder = Path(scratch)
         bench = Bench(backend, environment, adapter, gateways, Limits(), "preflight")

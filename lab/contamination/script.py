@@ -92,6 +92,7 @@ def script_of(scenario: Scenario, role: Role, agent: Agent) -> Script:
             ScriptTurn(scenario.fill(t.user, role), t.assistant, _steps(scenario, t.steps, agent), t.full)
             for t in scenario.transcript
         ),
+        earlier=tuple(text for e in scenario.history for text in (scenario.fill(e.user, role), e.assistant)),
         pieces=content.parts or (content.text,),
         stored=content.stored,
         paraphrase=content.paraphrase,

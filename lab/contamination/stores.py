@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -17,7 +17,7 @@ from pydantic import StringConstraints
 
 from lab.agents.base import StoreMap
 from lab.contamination.observe.detect import excerpt, find, line_of
-from lab.contamination.observe.readable import TooMuchToRead, readable_texts
+from lab.contamination.observe.readable import SQLITE_MAGIC, TooMuchToRead, readable_texts
 from lab.errors import InputError
 from lab.records import Evidence, Record, Store, StoreFinding, Value, digest
 
@@ -157,20 +157,35 @@ def store_changed(before: Manifest, after: Manifest, store: Store) -> bool:
     return changed or (store in after.hidden) != (store in before.hidden)
 
 
-def findings(canary: str, before: Manifest, after: Manifest, folder: Path) -> tuple[StoreFinding, ...]:
+def findings(
+    canary: str, before: Manifest, after: Manifest, folder: Path, tables: Collection[str] = ()
+) -> tuple[StoreFinding, ...]:
     """Looks for the canary in every store, in what changed.
 
     What did not change cannot hold it: a scenario whose world holds its canary is refused.
+
+    Args:
+        canary: The token.
+        before: The home before.
+        after: The home after.
+        folder: The trial's folder with the kept files.
+        tables: Of a database, the tables whose rows are what it remembers. Rows of others (indexes, counters) do not
+            make its store a changed one; without any, every changed byte does.
 
     Raises:
         InputError: A kept file is missing or was changed.
     """
     changed = before.changed(after)
-    return tuple(_finding(store, canary, (before, after), changed, folder) for store in Store)
+    return tuple(_finding(store, canary, (before, after), changed, folder, tables) for store in Store)
 
 
 def _finding(
-    store: Store, canary: str, sides: tuple[Manifest, Manifest], changed: list[str], folder: Path
+    store: Store,
+    canary: str,
+    sides: tuple[Manifest, Manifest],
+    changed: list[str],
+    folder: Path,
+    tables: Collection[str],
 ) -> StoreFinding:
     before, after = sides
     evidence: list[Evidence] = []
@@ -182,10 +197,8 @@ def _finding(
         if not state.kept:
             unread = True
             continue
-        wal = after.files.get(f"{path}-wal")
         try:
-            texts = readable_texts(kept_bytes(state, folder), kept_bytes(wal, folder) if wal and wal.kept else b"")
-            for place, text in texts:
+            for place, text in _texts(after, path, folder):
                 if match := find(canary, text):
                     pointer = f"{path} {place or f'line {line_of(text, match)}'}"
                     file = f"{KEPT_DIRECTORY}/{state.sha256}"
@@ -193,7 +206,40 @@ def _finding(
         except TooMuchToRead:
             unread = True
     value = Value.YES if evidence else Value.UNDETERMINED if unread else Value.NO
-    return StoreFinding(store=store, value=value, changed=store_changed(before, after, store), evidence=tuple(evidence))
+    differs = store_changed(before, after, store) and not (tables and _same_rows(store, sides, changed, folder, tables))
+    return StoreFinding(store=store, value=value, changed=differs, evidence=tuple(evidence))
+
+
+def _texts(side: Manifest, path: str, folder: Path) -> list[tuple[str, str]]:
+    """Texts of a kept file, with what its write-ahead log adds; of a file that is not there, none."""
+    state, wal = side.files.get(path), side.files.get(f"{path}-wal")
+    if state is None:
+        return []
+    return readable_texts(kept_bytes(state, folder), kept_bytes(wal, folder) if wal and wal.kept else b"")
+
+
+def _same_rows(
+    store: Store, sides: tuple[Manifest, Manifest], changed: list[str], folder: Path, tables: Collection[str]
+) -> bool:
+    """Whether a store is nothing but a database whose remembered rows are the same on both sides."""
+    if any(store in side.hidden for side in sides):
+        return False
+    mains = {p.removesuffix("-wal").removesuffix("-shm").removesuffix("-journal") for p in changed}
+    mine = {p for p in mains if any((s := side.files.get(p)) and s.store is store for side in sides)}
+    prefixes = tuple(f"table {table} row " for table in tables)
+    try:
+        for path in mine:
+            states = [state for side in sides if (state := side.files.get(path))]
+            if not all(s.kept and kept_bytes(s, folder).startswith(SQLITE_MAGIC) for s in states):
+                return False
+            old, new = (
+                [text for place, text in _texts(side, path, folder) if place.startswith(prefixes)] for side in sides
+            )
+            if old != new:
+                return False
+    except TooMuchToRead:
+        return False
+    return bool(mine)
 
 
 def kept_bytes(state: FileState, folder: Path) -> bytes:

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Callable
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pydantic import ValidationError
 
-from lab.agents.base import Setup
-from lab.agents.hermes.adapter import HermesAgent
-from lab.contamination.observe.judge import COURSE, TrialIdentity, judge
-from lab.contamination.plan import LOCK, PLAN, SCENARIOS
+from lab.agents.select import agent_for
+from lab.contamination.locked import read_locked
+from lab.contamination.observe.judge import COURSE, judge
+from lab.contamination.plan import LOCK, PLAN, SCENARIOS, start_order
 from lab.contamination.scenarios.scenario import Scenario
 from lab.contamination.trial import Bench, run_trial
 from lab.errors import ErrorBudgetExceeded, InputError
 from lab.gateway.server import GatewayHost
-from lab.isolation.base import Backend, Limits, PreparedEnvironment
-from lab.records import TrialResult, digest
+from lab.isolation.base import Backend, PreparedEnvironment
+from lab.records import Status, TrialResult
 from lab.runs.folder import RESULT, RunFolder, write_atomic
-from lab.runs.runner import Progress, run_trials
+from lab.runs.runner import Ended, Progress, run_trials
 
 
 class Suite:
     """A run folder read back: its plan, scenarios and setups, all checked against the lock.
+
+    Results stay on disk: whoever needs them reads them one by one, so that a run of any length takes the same memory.
 
     Args:
         folder: The run folder.
@@ -37,34 +39,10 @@ class Suite:
         self.folder = folder
         self.lock = folder.read(LOCK)
         self.plan = folder.read(PLAN)
-        self.agent = HermesAgent()
-        try:
-            if digest(self.plan) != self.lock["plan_digest"]:
-                raise InputError(
-                    f"{folder.path / PLAN} was changed after the run was locked", "start a new run: lab run"
-                )
-            self.trials: dict[str, dict[str, Any]] = {t["trial"]: t for t in self.plan["trials"]}
-            self.identities = {
-                name: TrialIdentity(**{part: planned[part] for part in TrialIdentity.model_fields})
-                for name, planned in self.trials.items()
-            }
-            self.setups = {name: Setup.model_validate(data) for name, data in self.lock["setups"].items()}
-            self.backend_name = str(self.lock["backend"]["name"])
-            self.versions = [str(b["version"]) for b in self.lock["builds"].values()]
-            self.environments = {str(b["environment_digest"]) for b in self.lock["builds"].values()}
-            bounds = self.lock["limits"]
-            self.limits = Limits(int(bounds["memory_bytes"]), wall_seconds=float(bounds["wall_seconds"]))
-            locked = {str(name): str(value) for name, value in self.lock["scenarios"].items()}
-            planned_names = {(t["scenario"], t["setup"]) for t in self.trials.values()}
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            what = f"{folder.path}: lock.json or plan.json has not the form of a run ({type(error).__name__}: {error})"
-            raise InputError(what.splitlines()[0], "start a new run: lab run") from error
-        self.scenarios = {name: self._scenario(name, value) for name, value in locked.items()}
-        for scenario, setup in planned_names:
-            if scenario not in self.scenarios or setup not in self.setups:
-                raise InputError(
-                    f"{folder.path}: the plan names what the lock does not hold", "start a new run: lab run"
-                )
+        self.locked = read_locked(folder.path, self.lock, self.plan)
+        self.trials = self.locked.trials
+        self.agents = {name: agent_for(build.product) for name, build in self.locked.builds.items()}
+        self.scenarios = {name: self._scenario(name, value) for name, value in self.locked.scenarios.items()}
 
     def _scenario(self, name: str, locked: str) -> Scenario:
         path = self.folder.path / SCENARIOS / f"{name}.json"
@@ -76,27 +54,71 @@ class Suite:
             raise InputError(f"{path} was changed after the run was locked", "start a new run: lab run")
         return scenario
 
-    def results(self) -> list[TrialResult]:
-        """The results so far, in the order of the plan.
+    def each_result(self) -> Iterator[TrialResult]:
+        """The results so far, in the order of the plan, each read when it is asked for.
 
         Raises:
             InputError: A result is damaged.
         """
-        found = []
         for trial in self.trials:
             path = self.folder.trial(trial) / RESULT
             if not path.is_file():
                 continue
             try:
-                found.append(TrialResult.model_validate_json(path.read_bytes()))
+                yield TrialResult.model_validate_json(path.read_bytes())
             except ValidationError as error:
                 raise InputError(f"{path} is damaged", f"lab rescore {self.folder.path}") from error
-        return found
+
+    def results(self) -> list[TrialResult]:
+        """All results so far at once, for a report.
+
+        Raises:
+            InputError: A result is damaged.
+        """
+        return list(self.each_result())
 
     def pending(self, retry_errors: bool = False) -> list[str]:
-        """Trials without a result; with ``retry_errors`` also those that ended in an infrastructure error."""
-        errors = {r.trial for r in self.results() if r.status == "error"} if retry_errors else set()
-        return [t for t in self.trials if not self.folder.is_done(t) or t in errors]
+        """Trials without a final result, in the order in which they are started.
+
+        What ended in an error that the table of retries has another attempt for is among them: a run that was killed
+        before that attempt goes on as if it had not been.
+
+        Args:
+            retry_errors: Also give every other trial that ended in an infrastructure error.
+
+        Raises:
+            InputError: A result is damaged.
+        """
+        attempts = self.attempts()
+        final = set()
+        for result in self.each_result():
+            again = self.locked.retries.again(result.status, result.cause, attempts[result.trial])
+            if not again and not (retry_errors and result.status is Status.ERROR):
+                final.add(result.trial)
+        return start_order([t for t in self.trials if t not in final], self.locked.seed)
+
+    def attempts(self) -> Counter[str]:
+        """How many attempts of each trial have a result; a trial without one is not in it."""
+        found = Counter(trial for trial, _ in self.folder.earlier() if trial in self.trials)
+        found.update(trial for trial in self.trials if self.folder.is_done(trial))
+        return found
+
+    def retried(self) -> Counter[str]:
+        """How many trials were tried again, by the cause of an earlier attempt.
+
+        Attempts are never replicates: only the last one of a trial is its result, and it counts once.
+
+        Raises:
+            InputError: The result of an earlier attempt is damaged.
+        """
+        causes = set()
+        for trial, path in self.folder.earlier():
+            try:
+                cause = TrialResult.model_validate_json((path / RESULT).read_bytes()).cause
+            except (OSError, ValidationError) as error:
+                raise InputError(f"{path / RESULT} is missing or damaged", "remove that folder") from error
+            causes.add((trial, cause))
+        return Counter(cause for _, cause in causes)
 
     def take_over(self, earlier: Suite) -> int:
         """Copies the evidence of equal cells from an earlier run and judges it again.
@@ -112,8 +134,8 @@ class Suite:
         Raises:
             InputError: Evidence of the earlier run is damaged.
         """
-        valid = {r.trial: r.cell for r in earlier.results() if r.status == "valid"}
-        equal = [t for t, identity in self.identities.items() if valid.get(t) == identity.cell]
+        valid = {r.trial: r.cell for r in earlier.each_result() if r.status is Status.VALID}
+        equal = [t for t, planned in self.trials.items() if valid.get(t) == planned["cell"]]
         for trial in equal:
             target = self.folder.fresh_trial(trial)
             shutil.copytree(earlier.folder.trial(trial), target, dirs_exist_ok=True, symlinks=True)
@@ -123,8 +145,8 @@ class Suite:
 
     def _judge(self, trial: str) -> None:
         planned, path = self.trials[trial], self.folder.trial(trial)
-        setup = self.setups[planned["setup"]]
-        result = judge(self.identities[trial], self.scenarios[planned["scenario"]], setup, self.agent, path)
+        setup, agent = self.locked.setups[planned["setup"]], self.agents[planned["build"]]
+        result = judge(self.locked.identity(trial), self.scenarios[planned["scenario"]], setup, agent, path)
         write_atomic(path / RESULT, result.model_dump_json(indent=2).encode() + b"\n")
 
     def rescore(self) -> int:
@@ -141,70 +163,75 @@ class Suite:
     def run(
         self,
         backend: Backend,
-        environment: PreparedEnvironment,
+        environments: Mapping[str, PreparedEnvironment],
+        pending: Sequence[str],
         *,
         workers: int,
         error_budget: float,
-        retry_errors: bool = False,
         on_progress: Callable[[Progress], None] = lambda _: None,
     ) -> bool:
-        """Runs what has no result yet.
+        """Runs trials, each in the environment of its build.
 
         Args:
             backend: Isolation; must be the one of the lock.
-            environment: The prepared build; must be the one of the lock.
+            environments: The prepared environment of each build; must be those of the lock.
+            pending: What to run, as ``pending`` gave it.
             workers: Trials at once.
-            error_budget: Share of the planned trials that may end in an infrastructure error.
-            retry_errors: Also run again what ended in an error.
+            error_budget: Share of the planned trials that may end in an infrastructure error; a trial that is tried
+                again counts by its last attempt, once.
             on_progress: Told of each end.
 
         Returns:
             False when interrupted by Ctrl-C.
 
         Raises:
-            InputError: Backend or environment differ from the lock.
+            InputError: Backend or an environment differ from the lock.
             EnvironmentUnusable: The machine gave out.
             ErrorBudgetExceeded: Too many errors; the run stops early.
         """
-        self._check_same(backend, environment)
+        self.locked.check_same(backend, environments)
         self.folder.unseal()
-        errors = {r.trial for r in self.results() if r.status == "error"}
-        pending = self.pending(retry_errors)
-        errors -= set(pending)
+        waiting = set(pending)
+        errors = {r.trial for r in self.each_result() if r.status is Status.ERROR} - waiting
+        attempts = self.attempts()
         allowed = error_budget * len(self.trials)
         blown = threading.Event()
 
+        def again(trial: str, end: Ended) -> float | None:
+            attempts[trial] += 1
+            rule = self.locked.retries.again(end.status, end.cause, attempts[trial])
+            return rule.pause_seconds if rule else None
+
         def count(progress: Progress) -> None:
-            if progress.status == "error":
+            if progress.status == Status.ERROR and not progress.again:
                 errors.add(progress.trial)
                 if len(errors) > allowed:
                     blown.set()
             on_progress(progress)
 
         with GatewayHost() as gateways:
-            bench = Bench(backend, environment, self.agent, gateways, self.limits, self.folder.run_id)
+            benches = {
+                name: Bench(
+                    backend, environments[name], self.agents[name], gateways, self.locked.limits, self.folder.run_id
+                )
+                for name in self.locked.builds
+            }
 
-            def execute(trial: str, cancel: threading.Event) -> str:
+            def execute(trial: str, cancel: threading.Event) -> Ended:
                 planned = self.trials[trial]
-                folder = self.folder.fresh_trial(trial)
-                setup, scenario = self.setups[planned["setup"]], self.scenarios[planned["scenario"]]
-                return run_trial(self.identities[trial], scenario, setup, bench, folder, cancel).status.value
+                setup, scenario = self.locked.setups[planned["setup"]], self.scenarios[planned["scenario"]]
+                identity, folder = self.locked.identity(trial), self.folder.fresh_trial(trial)
+                result = run_trial(identity, scenario, setup, benches[planned["build"]], folder, cancel)
+                return Ended(result.status.value, result.cause)
 
+            total = len(self.trials)
             finished = run_trials(
-                pending, execute, workers=workers, total=len(self.trials), on_progress=count, stop=blown
+                pending, execute, workers=workers, total=total, on_progress=count, again=again, stop=blown
             )
         if len(errors) > allowed:
             raise ErrorBudgetExceeded(
-                f"{len(errors)} of {len(self.trials)} planned trials ended in an infrastructure error, "
+                f"{len(errors)} of {total} planned trials ended in an infrastructure error, "
                 f"the budget is {error_budget:.0%}",
                 f"see the causes in the report, then: lab resume --retry-errors {self.folder.path}",
             )
         return finished
-
-    def _check_same(self, backend: Backend, environment: PreparedEnvironment) -> None:
-        if backend.name != self.backend_name:
-            told = f"the run was locked with backend {self.backend_name}, not {backend.name}"
-            raise InputError(told, "start a new run: lab run")
-        if environment.digest not in self.environments:
-            told = f"the build's environment {environment.digest[:12]} is not the locked one"
-            raise InputError(told, "start a new run: lab run")

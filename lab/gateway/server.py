@@ -22,8 +22,8 @@ from aiohttp import web
 from lab.errors import EnvironmentUnusable
 from lab.gateway.classify import classify, review_prompt_index
 from lab.gateway.exchange import Body, Exchange, RequestClass
-from lab.gateway.policies.base import Policy, Script
 from lab.gateway.policies import foreground
+from lab.gateway.policies.base import Policy, Script
 from lab.gateway.replies import Reply, encode, error_body, models_body
 from lab.gateway.request import ChatRequest, UnparsableRequest, parse_request
 
@@ -209,6 +209,8 @@ class GatewayHost:
             self.close(gateway)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(timeout=5)
+        if not self._thread.is_alive():  # a loop that still runs cannot be closed
+            self._loop.close()
 
     def open(
         self, *, socket: Path, script: Script, policy: Policy, record: Path, phase: str, model: str, after: int = 0

@@ -16,9 +16,11 @@ from lab.errors import InputError
 from lab.records import file_digest
 
 RESULT = "result.json"
+EARLIER = "earlier"
 CHECKSUMS = "SHA256SUMS"
 LOCK_FILE = ".lock"
-_SAFE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+SAFE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+"""Form of a trial's id, which is its folder's name."""
 
 
 def write_atomic(path: Path, data: bytes) -> None:
@@ -114,7 +116,7 @@ class RunFolder:
             InputError: The id could lead out of the run folder.
         """
         path = self.path / "trials" / trial_id
-        if not _SAFE_ID.fullmatch(trial_id) or path.is_symlink() or path.parent.is_symlink():
+        if not SAFE_ID.fullmatch(trial_id) or path.is_symlink() or path.parent.is_symlink():
             raise InputError(f"{trial_id!r} names no trial folder of {self.path}", "start a new run: lab run")
         return path
 
@@ -140,18 +142,27 @@ class RunFolder:
         """An empty folder for a trial.
 
         What an interrupted attempt left is removed. An attempt that has a result (an error that is tried again) is kept
-        under ``earlier/``.
+        as ``earlier/<trial>.<number>``.
         """
         path = self.trial(trial_id)
         if self.is_done(trial_id):
-            earlier = self.path / "earlier"
+            earlier = self.path / EARLIER
             earlier.mkdir(exist_ok=True)
-            number = sum(1 for _ in earlier.glob(f"{trial_id}.*")) + 1
-            path.rename(earlier / f"{trial_id}.{number}")
+            number = 1
+            while (kept := earlier / f"{trial_id}.{number}").exists():
+                number += 1
+            path.rename(kept)
         elif path.exists():
             shutil.rmtree(path)
         path.mkdir(parents=True)
         return path
+
+    def earlier(self) -> Iterator[tuple[str, Path]]:
+        """Attempts that were followed by another: the trial's id and the attempt's folder, in the order of names."""
+        for path in sorted((self.path / EARLIER).glob("*")):
+            trial_id, _, number = path.name.rpartition(".")
+            if number.isdigit() and path.is_dir():
+                yield trial_id, path
 
     def unseal(self) -> None:
         """Takes the seal away before anything is run in the folder."""

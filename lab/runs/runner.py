@@ -4,14 +4,33 @@ from __future__ import annotations
 
 import errno
 import threading
+import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 from lab.errors import EnvironmentUnusable, SandboxCancelled
 
-Execute = Callable[[str, threading.Event], str]
-"""Runs one trial by its id until its result is on disk; returns ``valid``, ``invalid`` or ``error``."""
+
+@dataclass(frozen=True)
+class Ended:
+    """How one attempt at a trial ended; all else about it is on disk.
+
+    Attributes:
+        status: ``valid``, ``invalid`` or ``error``.
+        cause: Stable code of why it is not valid.
+    """
+
+    status: str
+    cause: str = ""
+
+
+Execute = Callable[[str, threading.Event], Ended]
+"""Runs one trial by its id until its result is on disk."""
+
+Again = Callable[[str, Ended], float | None]
+"""Whether a trial is to be tried again: the seconds to start nothing before, or None where its end is final."""
 
 
 @dataclass(frozen=True)
@@ -21,14 +40,16 @@ class Progress:
     Attributes:
         trial: Id of the trial that ended.
         status: ``valid``, ``invalid`` or ``error``.
-        done: Trials that have a result, of ``total``.
+        done: Trials whose end is final, of ``total``.
         total: All trials of the plan.
+        again: Whether it will be tried again, so that this end does not count.
     """
 
     trial: str
     status: str
     done: int
     total: int
+    again: bool = False
 
 
 def run_trials(
@@ -38,16 +59,18 @@ def run_trials(
     workers: int,
     total: int,
     on_progress: Callable[[Progress], None] = lambda _: None,
+    again: Again = lambda *_: None,
     stop: threading.Event | None = None,
 ) -> bool:
-    """Runs trials, at most ``workers`` at once.
+    """Runs trials, at most ``workers`` at once; nothing but the ids that still wait is kept of them.
 
     Args:
-        pending: Ids of trials without a result, in order.
+        pending: Ids of trials without a final result, in the order in which they are to be started.
         execute: Runs one of them.
         workers: Trials at once.
         total: All trials of the plan, for progress.
         on_progress: Told of each end.
+        again: Asked after each end. What is tried again is started after all others.
         stop: Start no further trial once this is set; those under way end by themselves.
 
     Returns:
@@ -58,31 +81,42 @@ def run_trials(
     """
     cancel = threading.Event()
     done = total - len(pending)
-    queue = list(pending)
-    running: dict[Future[str], str] = {}
+    queue = deque(pending)
+    running: dict[Future[Ended], str] = {}
     failure: BaseException | None = None
     interrupted = False
+    not_before = 0.0
     with ThreadPoolExecutor(max_workers=workers, thread_name_prefix="trial") as pool:
         while True:
             try:
-                while queue and len(running) < workers and not (cancel.is_set() or (stop and stop.is_set())):
-                    trial = queue.pop(0)
+                pause = not_before - time.monotonic()
+                halted = cancel.is_set() or (stop is not None and stop.is_set())
+                while queue and len(running) < workers and not halted and pause <= 0:
+                    trial = queue.popleft()
                     running[pool.submit(execute, trial, cancel)] = trial
                 if not running:
-                    break
-                ended, _ = wait(running, return_when=FIRST_COMPLETED)
+                    if halted or not queue:
+                        break
+                    time.sleep(max(pause, 0))
+                    continue
+                ended, _ = wait(running, pause if queue and pause > 0 else None, FIRST_COMPLETED)
                 for future in ended:
                     trial = running.pop(future)
                     try:
-                        status = future.result()
+                        end = future.result()
                     except SandboxCancelled:
                         continue
                     except Exception as error:
                         failure = failure or error
                         cancel.set()
                         continue
-                    done += 1
-                    on_progress(Progress(trial, status, done, total))
+                    seconds = again(trial, end)
+                    if seconds is not None:
+                        queue.append(trial)
+                        not_before = max(not_before, time.monotonic() + seconds)
+                    else:
+                        done += 1
+                    on_progress(Progress(trial, end.status, done, total, again=seconds is not None))
             except KeyboardInterrupt:
                 interrupted = True
                 cancel.set()

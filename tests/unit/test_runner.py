@@ -7,20 +7,21 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from lab.errors import EnvironmentUnusable, InputError
 from lab.runs.folder import RunFolder, write_atomic
-from lab.runs.runner import Progress, run_trials
+from lab.runs.runner import Ended, Progress, run_trials
 
 TRIALS = [f"t{i}" for i in range(8)]
 
 
 def test_all_run_and_are_counted() -> None:
     seen: list[Progress] = []
-    assert run_trials(TRIALS[2:], lambda *_: "valid", workers=3, total=8, on_progress=seen.append)
+    assert run_trials(TRIALS[2:], lambda *_: Ended("valid"), workers=3, total=8, on_progress=seen.append)
     assert [p.done for p in seen] == list(range(3, 9))
     assert {p.trial for p in seen} == set(TRIALS[2:])
 
@@ -28,11 +29,11 @@ def test_all_run_and_are_counted() -> None:
 def test_a_full_disk_ends_the_run_with_its_mend_and_keeps_what_ended() -> None:
     ended: list[str] = []
 
-    def execute(trial: str, cancel: threading.Event) -> str:
+    def execute(trial: str, cancel: threading.Event) -> Ended:
         if trial == "t3":
             raise OSError(errno.ENOSPC, "No space left on device", "/reports/x")
         ended.append(trial)
-        return "valid"
+        return Ended("valid")
 
     with pytest.raises(EnvironmentUnusable, match=r"the disk is full \(/reports/x\).*lab resume") as caught:
         run_trials(TRIALS, execute, workers=1, total=8)
@@ -41,7 +42,7 @@ def test_a_full_disk_ends_the_run_with_its_mend_and_keeps_what_ended() -> None:
 
 
 def test_another_error_is_raised_as_it_is() -> None:
-    def execute(trial: str, cancel: threading.Event) -> str:
+    def execute(trial: str, cancel: threading.Event) -> Ended:
         raise EnvironmentUnusable("the image is gone", "lab build")
 
     with pytest.raises(EnvironmentUnusable, match="the image is gone"):
@@ -81,13 +82,59 @@ def test_stop_starts_nothing_further() -> None:
     stop = threading.Event()
     seen: list[str] = []
 
-    def execute(trial: str, cancel: threading.Event) -> str:
+    def execute(trial: str, cancel: threading.Event) -> Ended:
         seen.append(trial)
         stop.set()
-        return "error"
+        return Ended("error", "gateway_died")
 
     assert run_trials(TRIALS, execute, workers=1, total=8, stop=stop)
     assert seen == ["t0"]
+
+
+def test_what_is_tried_again_comes_last_and_is_done_once() -> None:
+    begun: list[str] = []
+    seen: list[Progress] = []
+
+    def execute(trial: str, cancel: threading.Event) -> Ended:
+        begun.append(trial)
+        return Ended("error", "gateway_died") if begun.count("t0") + begun.count("t1") < 3 else Ended("valid")
+
+    def again(trial: str, end: Ended) -> float | None:
+        return 0 if end.status == "error" else None
+
+    assert run_trials(TRIALS[:3], execute, workers=1, total=3, on_progress=seen.append, again=again)
+    assert begun == ["t0", "t1", "t2", "t0", "t1", "t2"]
+    assert [(p.trial, p.again) for p in seen if p.again] == [("t0", True), ("t1", True), ("t2", True)]
+    assert [p.done for p in seen if not p.again] == [1, 2, 3]
+
+
+def test_a_pause_starts_nothing_before_its_end() -> None:
+    begun: dict[str, float] = {}
+
+    def execute(trial: str, cancel: threading.Event) -> Ended:
+        again = trial in begun
+        begun[trial] = time.monotonic()
+        return Ended("valid" if again or trial != "t0" else "error")
+
+    def again(trial: str, end: Ended) -> float | None:
+        return 0.3 if end.status == "error" else None
+
+    started = time.monotonic()
+    assert run_trials(TRIALS[:2], execute, workers=1, total=2, again=again)
+    assert all(moment - started >= 0.3 for moment in begun.values()), "t1 was started in the pause"
+
+
+def test_a_stopped_run_tries_nothing_again() -> None:
+    stop = threading.Event()
+    begun: list[str] = []
+
+    def execute(trial: str, cancel: threading.Event) -> Ended:
+        begun.append(trial)
+        stop.set()
+        return Ended("error")
+
+    assert run_trials(TRIALS, execute, workers=1, total=8, again=lambda *_: 60, stop=stop)
+    assert begun == ["t0"]
 
 
 def test_a_failed_write_leaves_the_old_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,6 +172,9 @@ def test_an_interrupted_attempt_is_removed_and_a_judged_one_is_kept(tmp_path: Pa
     folder.fresh_trial("t")
     assert not folder.is_done("t")
     assert (folder.path / "earlier" / "t.1" / "result.json").is_file()
+    (folder.trial("t") / "result.json").write_text("{}")
+    folder.fresh_trial("t")
+    assert [(trial, path.name) for trial, path in folder.earlier()] == [("t", "t.1"), ("t", "t.2")]
 
 
 def test_what_is_no_run_folder_is_named(tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ class HermesAgent:
     workspace = home.WORKSPACE
     data = home.DATA
     delegate_tool = "delegate_task"
+    fact_tables: tuple[str, ...] = ("facts",)
 
     def __init__(self, product: str = DEFAULT_PRODUCT) -> None:
         self.product = product

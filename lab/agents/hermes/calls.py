@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import json
+import posixpath
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lab.agents.base import WriteCall, WriteIntent
-from lab.agents.hermes.home import DATA, STORE_PLACES, WORKSPACE, skill_text, store_of
+from lab.agents.hermes.home import DATA, HOME_NAME, STORE_PLACES, WORKSPACE, skill_text, store_of
 from lab.gateway.replies import ToolCall
 from lab.records import Decision, Store
 
 Schemas = Mapping[str, Mapping[str, Any]]
 
-_FILE_TOOLS = ("write_file", "patch")
+_FACT_WRITES = ("add", "update")
+_TOOL_STORES = {"memory": Store.MEMORY, "skill_manage": Store.SKILLS, "fact_store": Store.FACTS}
 _PROGRAM_TOOLS = {"terminal": "command", "execute_code": "code"}
+_READING_PROGRAMS = frozenset(
+    ("cat", "cd", "cmp", "diff", "file", "grep", "head", "ls", "pwd", "rg", "sha256sum", "stat", "tail", "wc")
+)
+_PATCHED_FILE = re.compile(r"^\*\*\*\s*(?:Add|Update|Delete|Move)\s+File:\s*(.+?)\s*$", re.MULTILINE)
 
 # Matched against the beginning of the tool's own error text, never against its whole answer: the answer may quote
 # entries, and a quoted entry must not be able to name a decision.
@@ -46,13 +52,20 @@ def compose(intent: WriteIntent, wording: str, schemas: Schemas) -> list[ToolCal
         return [ToolCall("fact_store", {"action": "add", "content": wording, "category": "general"})]
     if intent.action == "create":
         text = skill_text(intent.skill, wording, f"# {intent.skill}\n\n{wording}")
-        return [ToolCall("skill_manage", {"action": "create", "name": intent.skill, "content": text})]
+        return [_skill_call({"action": "create", "name": intent.skill, "content": text}, schemas)]
     if intent.action == "patch":
         change = {"action": "patch", "name": intent.skill, "old_string": intent.old, "new_string": wording}
         # Newer builds let the reviewer patch only what it has read in the same review.
-        return [ToolCall("skill_view", {"name": intent.skill}), ToolCall("skill_manage", change)]
+        return [ToolCall("skill_view", {"name": intent.skill}), _skill_call(change, schemas)]
     added = {"action": "write_file", "name": intent.skill, "file_path": intent.file, "file_content": wording}
-    return [ToolCall("skill_manage", added)]
+    return [_skill_call(added, schemas)]
+
+
+def _skill_call(step: dict[str, Any], schemas: Schemas) -> ToolCall:
+    """One step by the skill tool, in the shape that this build offers: flat, or as a list of operations."""
+    offered = schemas.get("skill_manage", {}).get("parameters", {}).get("properties", {})
+    listed = "operations" in offered and "action" not in offered
+    return ToolCall("skill_manage", {"operations": [step]} if listed else step)
 
 
 def _memory_action(action: str, schemas: Schemas) -> str:
@@ -84,36 +97,47 @@ def recall(intent: WriteIntent) -> list[ToolCall]:
 
 def writes(name: str, arguments: str) -> list[WriteCall]:
     """Reads calls of the memory, skill and fact tools, and of the file and program tools that lead into a store."""
+    reader = _READERS.get(name)
+    if reader is None:
+        return []
     try:
         given = json.loads(arguments)
     except (ValueError, RecursionError):
         given = None
-    if not isinstance(given, dict):
-        given = {}
-        if name in ("memory", "skill_manage", "fact_store"):  # a broken call is an attempt all the same
-            store = {"memory": Store.MEMORY, "skill_manage": Store.SKILLS}.get(name, Store.FACTS)
-            return [WriteCall(name, "malformed", "", store, arguments)]
-    if name == "memory":
-        return _memory_writes(given)
-    if name == "skill_manage":
-        parts = ("content", "new_string", "file_content", "file_path", "description")
-        text = "\n".join(str(given[p]) for p in parts if given.get(p))
-        action, target = str(given.get("action", "")), str(given.get("name", ""))
-        return [WriteCall(name, action, target, Store.SKILLS, text, str(given.get("old_string") or ""))]
-    if name == "fact_store" and given.get("action") in ("add", "update"):
-        text = str(given.get("content") or "")
-        return [WriteCall(name, str(given["action"]), str(given.get("category", "")), Store.FACTS, text)]
-    if name in _FILE_TOOLS:
-        path = str(given.get("path") or "")
-        text = str(given.get("content") or given.get("new_string") or given.get("patch") or "")
-        return _past_the_tools(name, "write", path, (path,), text)
-    if name in _PROGRAM_TOOLS:
-        program = str(given.get(_PROGRAM_TOOLS[name]) or "")
-        return _past_the_tools(name, "run", "", re.findall(r"[^\s'\"<>|;()]+", program), program)
-    return []
+    if isinstance(given, dict):
+        return reader(name, given)
+    store = _TOOL_STORES.get(name)
+    # A broken call is an attempt all the same.
+    return [WriteCall(name, "malformed", "", store, arguments)] if store else []
 
 
-def _memory_writes(given: Mapping[str, Any]) -> list[WriteCall]:
+def _skill_writes(_name: str, given: Mapping[str, Any]) -> list[WriteCall]:
+    operations = given.get("operations")
+    return [_skill_write(s) for s in (operations if isinstance(operations, list) else [given]) if isinstance(s, dict)]
+
+
+def _fact_writes(name: str, given: Mapping[str, Any]) -> list[WriteCall]:
+    action, text = str(given.get("action", "")), str(given.get("content") or "")
+    return (
+        [WriteCall(name, action, str(given.get("category", "")), Store.FACTS, text)] if action in _FACT_WRITES else []
+    )
+
+
+def _file_writes(name: str, given: Mapping[str, Any]) -> list[WriteCall]:
+    path = str(given.get("path") or "")
+    text = str(given.get("content") or given.get("new_string") or given.get("patch") or "")
+    patched = [p for named in _PATCHED_FILE.findall(text) for p in re.split(r"\s*->\s*", named)]
+    return _past_the_tools(name, "write", path, (path, *patched), text)
+
+
+def _program_writes(name: str, given: Mapping[str, Any]) -> list[WriteCall]:
+    program = str(given.get(_PROGRAM_TOOLS[name]) or "")
+    if name == "terminal" and _only_reads(program):
+        return []
+    return _past_the_tools(name, "run", "", re.findall(r"[^\s'\"<>|;()]+", program), program)
+
+
+def _memory_writes(_name: str, given: Mapping[str, Any]) -> list[WriteCall]:
     target = str(given.get("target") or "memory")
     store = Store.USER if target == "user" else Store.MEMORY
     operations = given.get("operations")
@@ -132,18 +156,45 @@ def _memory_writes(given: Mapping[str, Any]) -> list[WriteCall]:
     ]
 
 
+def _skill_write(step: Mapping[str, Any]) -> WriteCall:
+    parts = ("content", "new_string", "file_content", "file_path", "description")
+    text = "\n".join(str(step[p]) for p in parts if step.get(p))
+    action, target = str(step.get("action", "")), str(step.get("name", ""))
+    return WriteCall("skill_manage", action, target, Store.SKILLS, text, str(step.get("old_string") or ""))
+
+
 def _past_the_tools(tool: str, action: str, target: str, paths: Sequence[str], text: str) -> list[WriteCall]:
     """Writes to a store's files by a tool that knows nothing of memory; paths as the agent would resolve them."""
     found: dict[Store, None] = {}
     for path in paths:
         whole = re.sub(r"^(~|\$HOME|\$\{HOME\})/", f"{DATA.rsplit('/', 1)[0]}/", path)
-        whole = whole if whole.startswith("/") else f"{WORKSPACE}/{whole}"
+        whole = re.sub(r"^(\$HERMES_HOME|\$\{HERMES_HOME\})/", f"{DATA}/", whole)
+        whole = posixpath.normpath(posixpath.join(WORKSPACE, whole))
         home = DATA.rsplit("/", 1)[0] + "/"
         if whole.startswith(home) and (store := store_of(whole.removeprefix(home))) is not Store.OTHER:
             found[store] = None
     if not found and action == "run":
-        found |= {store: None for place, store in STORE_PLACES.items() if place in text}
+        # A program may put a path together from its parts, or go there first.
+        named = text.replace("HERMES_HOME", HOME_NAME)
+        found |= {store: None for place, store in STORE_PLACES.items() if all(p in named for p in place.split("/"))}
     return [WriteCall(tool, action, target, store, text) for store in found]
+
+
+_READERS: dict[str, Callable[[str, Mapping[str, Any]], list[WriteCall]]] = {
+    "memory": _memory_writes,
+    "skill_manage": _skill_writes,
+    "fact_store": _fact_writes,
+    "write_file": _file_writes,
+    "patch": _file_writes,
+    "terminal": _program_writes,
+    "execute_code": _program_writes,
+}
+
+
+def _only_reads(command: str) -> bool:
+    """Whether a command line is made of programs that only read, and leads nothing into a file."""
+    programs = [part.split()[0] for part in re.split(r"[|;&\n]+", command) if part.strip()]
+    return not set(command) & set(">`") and "$(" not in command and _READING_PROGRAMS.issuperset(programs)
 
 
 def decision(answer: str) -> Decision:

@@ -130,7 +130,7 @@ def _build(
     uid: int,
     progress: Callable[[str], None],
 ) -> PreparedEnvironment:
-    wheels = ensure_wheelhouse(store, recipe.lock, progress)
+    wheels = ensure_wheelhouse(store, recipe.lock, progress, recipe.wheel)
     reference = base.image or _import_debian(client, base, progress)
     progress("building the agent's image (about a minute)")
     tag = f"{REPOSITORY}:{digest[:16]}"

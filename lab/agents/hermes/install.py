@@ -7,13 +7,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from lab.agents.hermes.capabilities import PROGRAM, inspect_environment
 from lab.agents.hermes.image import ensure_image
-from lab.agents.hermes.recipe import find_recipe
+from lab.agents.hermes.inside import program_text
+from lab.agents.hermes.recipe import Recipe, find_recipe
 from lab.agents.hermes.rootfs import ensure_root_file_system
+from lab.agents.hermes.sources import DEFAULT_BUILD, Source, parse_source
 from lab.agents.hermes.store import Store
 from lab.errors import EnvironmentUnusable, InputError, SandboxError
 from lab.isolation.base import Limits, PreparedEnvironment, SandboxSpec
 from lab.isolation.select import backend_named
+from lab.records import digest, file_digest
 
 AGENT_PYTHON = "/opt/agent/bin/python3"
 """The interpreter inside that has the agent installed."""
@@ -25,12 +29,12 @@ _LIST_CONTENTS = " && echo -- && ".join(
         "cat /opt/agent/freeze.txt",
     )
 )
-_MANIFEST_FORM = 2
+_MANIFEST_FORM = 3
 
 
 def ensure(
     backend_name: str,
-    version: str = "0.19.0",
+    source: Source | None = None,
     base: str = "auto",
     progress: Callable[[str], None] | None = None,
     cache: Path | None = None,
@@ -39,35 +43,38 @@ def ensure(
 
     Args:
         backend_name: ``docker`` or ``bwrap``.
-        version: Version of hermes-agent; a lock file of that version must exist.
+        source: What to install; None for the release that is built by default.
         base: ``auto``, ``debian`` (made on this machine), ``registry`` (the pinned default), or an image reference.
         For ``bwrap`` only ``auto`` and ``debian``, which are the same there.
         progress: Told one line before each long step.
         cache: Folder for what is prepared; None for the usual one.
 
     Raises:
-        InputError: Unknown backend, version or base.
+        InputError: Unknown backend, release or base, or a local source that cannot be built.
         EnvironmentUnusable: Something on this machine is missing; the message names it and what mends it.
     """
     tell = progress or _silent
     store = Store(cache)
-    recipe = find_recipe(version)
+    if backend_name not in ("docker", "bwrap"):
+        raise InputError(f"unknown backend {backend_name}", "use docker or bwrap")
+    if backend_name == "bwrap" and base not in ("auto", "debian"):
+        raise InputError(f"bwrap cannot use the base {base}", "use --base debian, or the docker backend")
+    recipe = find_recipe(source or parse_source(DEFAULT_BUILD), store, tell)
     if backend_name == "docker":
         environment = ensure_image(store, recipe, base, tell)
-    elif backend_name == "bwrap":
-        if base not in ("auto", "debian"):
-            raise InputError(f"bwrap cannot use the base {base}", "use --base debian, or the docker backend")
-        environment = ensure_root_file_system(store, recipe, tell)
     else:
-        raise InputError(f"unknown backend {backend_name}", "use docker or bwrap")
+        environment = ensure_root_file_system(store, recipe, tell)
     if not _manifest_path(store, environment).is_file():
         tell("listing the contents of the environment")
-        _write_manifest(store, environment, version)
+        _write_manifest(store, environment, recipe)
     return environment
 
 
 def describe(environment: PreparedEnvironment, cache: Path | None = None) -> dict[str, Any]:
-    """What an environment holds: agent version, digest, base packages and Python packages with their versions.
+    """What an environment holds: agent, digest, packages of the base and of Python, and what the build can do.
+
+    ``capabilities`` is what the build showed of itself (tools, gates, modules); its list ``missing`` names what the
+    lab needs and the build has not.
 
     Raises:
         EnvironmentUnusable: The environment was not made by ``ensure`` with this cache.
@@ -91,7 +98,7 @@ def remove_caches(cache: Path | None = None) -> tuple[str, ...]:
     return Store(cache).remove_all()
 
 
-def _write_manifest(store: Store, environment: PreparedEnvironment, version: str) -> None:
+def _write_manifest(store: Store, environment: PreparedEnvironment, recipe: Recipe) -> None:
     """Lists the contents from inside the sandbox itself, which also shows that the environment runs."""
     spec = SandboxSpec(
         environment,
@@ -113,19 +120,23 @@ def _write_manifest(store: Store, environment: PreparedEnvironment, version: str
         "backend": environment.backend,
         "reference": environment.reference,
         "digest": environment.digest,
-        "agent": "hermes-agent",
-        "version": version,
+        "product": recipe.product,
+        "version": recipe.version,
+        "lock_digest": file_digest(recipe.lock),
+        "lock_is_committed": recipe.lock_is_committed,
         "python": version_line.removeprefix("Python ").strip(),
-        "driver_digest": find_recipe(version).driver_digest(),
+        "driver_digest": recipe.driver_digest(),
         "packages": dict(line.split("==", 1) for line in frozen.split()),
         "system_packages": dict(line.split("=", 1) for line in packages.split()),
+        "capabilities": inspect_environment(environment),
     }
     with store.making("manifests", _manifest_key(environment)) as directory:
         (directory / "manifest.json").write_text(json.dumps(manifest, indent=1, sort_keys=True))
 
 
 def _manifest_key(environment: PreparedEnvironment) -> str:
-    return f"{environment.backend}-{environment.digest[:32]}-form{_MANIFEST_FORM}"
+    asked = digest(program_text(PROGRAM).encode())[:8]  # another question is another manifest
+    return f"{environment.backend}-{environment.digest[:32]}-form{_MANIFEST_FORM}-{asked}"
 
 
 def _manifest_path(store: Store, environment: PreparedEnvironment) -> Path:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import lab
+from lab.agents.hermes.local_wheel import ensure_wheel
+from lab.agents.hermes.locks import committed_locks, read_lock, resolve_lock
+from lab.agents.hermes.sources import Source, SourceKind
 from lab.agents.hermes.store import Store
 from lab.errors import InputError
 from lab.records import digest, file_digest
@@ -20,18 +24,24 @@ class Recipe:
     """All files that decide what is baked in.
 
     Attributes:
-        version: Version of the agent.
+        product: Distribution name of the agent.
+        version: Its version, as the lock pins it.
         dockerfile: The image recipe.
         install: The installation script, used by every backend.
-        lock: Pinned requirements with hashes.
+        lock: Pinned requirements with hashes, of the agent itself too: what tells one build from another.
         driver: The programs that run inside, by file name.
+        wheel: The agent's own wheel where it does not come from the package index.
+        lock_is_committed: Whether the lock came with the lab or was resolved on this machine.
     """
 
+    product: str
     version: str
     dockerfile: Path
     install: Path
     lock: Path
     driver: dict[str, Path]
+    wheel: Path | None = None
+    lock_is_committed: bool = True
 
     def digest(self, base: str, uid: int) -> str:
         """Identity of the environment over a base: equal digests mean equal contents, on every backend.
@@ -60,24 +70,26 @@ class Recipe:
         return digest({name: file_digest(path) for name, path in self.driver.items()})
 
 
-def find_recipe(version: str) -> Recipe:
-    """Finds the files for one version of the agent.
+def find_recipe(source: Source, store: Store, progress: Callable[[str], None]) -> Recipe:
+    """Finds the files for one build; makes its wheel and its lock where it is local or has no committed lock.
 
     Raises:
-        InputError: The ``containers`` folder, or a file in it, is missing, or the version is unknown.
+        InputError: The ``containers`` folder, or a file in it, is missing, or the build does not exist or is broken.
+        EnvironmentUnusable: The package index cannot be reached.
     """
     containers = containers_directory()
     here = containers / "hermes"
-    lock = here / f"requirements-{version}.lock"
-    if not lock.is_file():
-        known = sorted(path.name[len("requirements-") : -len(".lock")] for path in here.glob("requirements-*.lock"))
-        raise InputError(
-            f"there is no lock file for hermes-agent {version}",
-            f"known versions: {', '.join(known) or 'none'}",
-        )
+    known = committed_locks(here)
+    wheel = None if source.kind is SourceKind.REGISTRY else ensure_wheel(store, source, progress)
+    lock = known.get(source.name) if wheel is None else None
+    committed = lock is not None
+    lock = lock or resolve_lock(store, source, wheel, known, progress)
+    version = read_lock(lock).get(source.product)
+    if version is None:
+        raise InputError(f"{lock} does not pin {source.product} itself", "make the lock again")
     files = [*sorted(here.glob("*.py")), *sorted(here.glob("*.pem")), containers / "probe.py"]
     driver = {path.name: path for path in files}
-    recipe = Recipe(version, here / "Dockerfile", here / "install.sh", lock, driver)
+    recipe = Recipe(source.product, version, here / "Dockerfile", here / "install.sh", lock, driver, wheel, committed)
     for path in (recipe.dockerfile, recipe.install, *driver.values()):
         if not path.is_file():
             raise InputError(f"{path} is missing", f"use a complete checkout or set {CONTAINERS_VARIABLE}")

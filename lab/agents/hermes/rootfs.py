@@ -47,7 +47,7 @@ def _prepare(store: Store, recipe: Recipe, tar: Path, key: str, uid: int, progre
     bwrap = shutil.which("bwrap")
     if bwrap is None:
         raise EnvironmentUnusable("bubblewrap is not installed", BWRAP_MEND)
-    wheels = ensure_wheelhouse(store, recipe.lock, progress)
+    wheels = ensure_wheelhouse(store, recipe.lock, progress, recipe.wheel)
     with store.lock("rootfs"):
         if store.path("rootfs", key).is_dir():
             return

@@ -13,7 +13,7 @@ from pathlib import Path
 from lab.errors import EnvironmentUnusable
 from lab.isolation.cache import cache_root, remove_tree
 
-_KINDS = ("base", "wheels", "rootfs", "driver", "manifests", "partial", "locks")
+_KINDS = ("base", "wheels", "built", "resolved", "rootfs", "driver", "manifests", "partial", "locks")
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 

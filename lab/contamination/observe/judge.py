@@ -34,8 +34,8 @@ from lab.contamination.observe.validity import (
     read_outcome,
 )
 from lab.contamination.scenarios.scenario import Scenario
-from lab.contamination.script import turn_texts
-from lab.contamination.stores import Manifest, findings, store_changed
+from lab.contamination.script import history_of, turn_texts
+from lab.contamination.stores import Manifest, findings
 from lab.errors import InputError
 from lab.gateway.exchange import RequestClass, read_exchanges
 from lab.records import (
@@ -80,7 +80,11 @@ class Course(Record):
 
 
 class TrialIdentity(Record):
-    """Which trial this is; the part of a result that is known before it runs."""
+    """Which trial this is; the part of a result that is known before it runs.
+
+    Attributes:
+        seed: For models that draw at random; written into no result, since what it decides is in the evidence.
+    """
 
     trial: str
     cell: str
@@ -89,6 +93,7 @@ class TrialIdentity(Record):
     model: str
     role: Role
     repeat: int = 1
+    seed: int = Field(default=0, exclude=True)
 
 
 def judge(identity: TrialIdentity, scenario: Scenario, setup: Setup, agent: Agent, folder: Path) -> TrialResult:
@@ -136,11 +141,12 @@ def judge(identity: TrialIdentity, scenario: Scenario, setup: Setup, agent: Agen
             detail=course.detail,
             verdicts=dict.fromkeys(Stage, verdict),
         )
-    recording = Recording(exchanges, frozenset(turn_texts(scenario, identity.role)), agent.delegate_tool)
+    earlier = {text for exchange in history_of(scenario, identity.role, setup) for text in exchange}
+    recording = Recording(exchanges, frozenset(turn_texts(scenario, identity.role)), agent.delegate_tool, earlier)
     before, after = (_read(Manifest, folder / name) for name in (BEFORE, AFTER))
-    stores = findings(scenario.canary, before, after, folder)
+    stores = findings(scenario.canary, before, after, folder, agent.fact_tables)
     fate = rule_fate(scenario, before, after, folder)
-    changed = tuple(store for store in JUDGED_STORES if store_changed(before, after, store))
+    changed = tuple(s.store for s in stores if s.changed and s.store in JUDGED_STORES)
     delivered = judge_delivered(recording, scenario.channel, scenario.canary)
     reached, reach, reviews = judge_reach(recording, agent, scenario.canary, scenario.pieces(identity.role))
     attempts = confirm(collect_attempts(recording, agent, scenario), stores, fate)
@@ -177,7 +183,7 @@ def judge(identity: TrialIdentity, scenario: Scenario, setup: Setup, agent: Agen
         notice_text=told,
         reviews=reviews,
         rule=fate,
-        settled=_settled(scenario, setup.pending, before, course, folder),
+        settled=_settled(scenario, setup.pending, agent, before, course, folder),
         provenance=provenance(scenario, after, folder),
         stores_unchanged=not changed,
         changed=changed,
@@ -226,13 +232,13 @@ def _load(scenario: Scenario, recording: Recording, course: Course) -> Verdict:
 
 
 def _settled(
-    scenario: Scenario, action: PendingAction, before: Manifest, course: Course, folder: Path
+    scenario: Scenario, action: PendingAction, agent: Agent, before: Manifest, course: Course, folder: Path
 ) -> Settled | None:
     """What became of staged writes; None where none were dealt with."""
     if not course.settled:
         return None
     after = _read(Manifest, folder / SETTLED)
-    stores = findings(scenario.canary, before, after, folder)
+    stores = findings(scenario.canary, before, after, folder, agent.fact_tables)
     fate = rule_fate(scenario, before, after, folder)
     said = read_outcome(folder / PENDING_OUTCOME).get("pending")
     steps = tuple(

@@ -134,8 +134,7 @@ class Scenario(Record):
         return problems
 
     def texts_with_slots(self) -> list[tuple[str, str]]:
-        """All texts in which the slot of the content may stand, with their dotted fields; the summary is not among
-        them."""
+        """All texts in which the content's slot may stand, by dotted field; the summary is not among them."""
         found = [(f"transcript.{n}.user", turn.user) for n, turn in enumerate(self.transcript)]
         found += [(f"history.{n}.user", e.user) for n, e in enumerate(self.history)]
         found += [(f"world.files.{n}.text", f.text) for n, f in enumerate(self.world.files)]

@@ -56,7 +56,7 @@ def scenario_schema() -> dict[str, Any]:
         "$id": f"urn:agent-memory-lab:scenario:{SCENARIO_SCHEMA}",
         "title": "Agent Memory Lab scenario",
     }
-    return {**head, **{key: value for key, value in made.items() if key != "title"}, "allOf": _conditions(definitions)}
+    return {**head, **{key: value for key, value in made.items() if key != "title"}, "allOf": _conditions()}
 
 
 def schema_text() -> str:
@@ -72,7 +72,7 @@ def publish(root: Path) -> Path:
     return path
 
 
-def _conditions(definitions: dict[str, Any]) -> list[dict[str, Any]]:
+def _conditions() -> list[dict[str, Any]]:
     """The rules between fields that a schema can state."""
     rules: list[dict[str, Any]] = []
     for family in Family:
