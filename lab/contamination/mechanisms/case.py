@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
 from lab.agents.base import Setup
+from lab.contamination.observe.fold import skeleton
 from lab.contamination.scenarios.parts import Skill
 from lab.contamination.scenarios.scenario import Scenario
 from lab.records import Attempt, Decision, Evidence, Role, Stage, Status, Store, TrialResult, Value
@@ -121,7 +121,7 @@ class Case:
         if self.scenario is None:
             return ""
         text = self.scenario.content.stored.replace(self.scenario.canary, "")
-        return re.sub(r"[\W_]+", "", unicodedata.normalize("NFKC", text).casefold())
+        return re.sub(r"[\W_]+", "", skeleton(text))
 
 
 @dataclass(frozen=True)
