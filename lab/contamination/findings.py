@@ -22,7 +22,7 @@ from lab.contamination.mechanisms.losses import LOSS_RULES
 from lab.contamination.mechanisms.reach import REACH_RULES
 from lab.contamination.mechanisms.skills import SKILL_RULES
 from lab.contamination.scenarios.scenario import Scenario
-from lab.records import Evidence, Record, TrialResult
+from lab.records import Decision, Evidence, Record, TrialResult
 
 RULES: tuple[Rule, ...] = (*GUARD_RULES, *SKILL_RULES, *LOSS_RULES, *REACH_RULES)
 _MOST_EVIDENCE = 6
@@ -132,23 +132,36 @@ def _finding(
 def _one_way(rows: Iterable[Row], cases: Mapping[str, Case]) -> list[Finding]:
     """What the table of the memory shows as a finding: what goes in unasked cannot be changed or taken out so."""
     seen: dict[tuple[str, str], list[tuple[Case, Sighting]]] = {}
-    held: dict[tuple[str, str], list[str]] = {}
+    held: dict[tuple[str, str], dict[str, None]] = {}
     for row in rows:
         if row.reading(Area.MEMORY) is not Reading.CHANGES_HELD:
             continue
         memory = [c for c in row.cells if not c.operation.startswith("skill ")]
-        adds = tuple(t for c in memory if c.operation is Operation.ADD for told in c.told for t in told.trials)[:3]
+        adds = [t for c in memory if c.operation is Operation.ADD for told in c.told for t in told.trials]
         for cell in memory:
             for told in cell.held:
                 variant = (row.origin, told.decision.value)
-                names = held.setdefault(variant, [])
-                names += [cell.operation.value] if cell.operation.value not in names else []
                 for case in (cases[t] for t in told.trials if t in cases):
-                    shown = [a for a in case.decided(told.decision) if operation_of(a) is cell.operation]
-                    seen.setdefault(variant, []).append((case, Sighting(variant, from_attempts(shown), adds)))
+                    beside = _comparable(case, told.decision, [cases[t] for t in adds if t in cases])
+                    if beside:
+                        held.setdefault(variant, {})[cell.operation.value] = None
+                        shown = [a for a in case.decided(told.decision) if operation_of(a) is cell.operation]
+                        sighting = Sighting(variant, from_attempts(shown), beside)
+                        seen.setdefault(variant, []).append((case, sighting))
     made = []
     for (origin, decision), sightings in sorted(seen.items()):
-        what = listed(held[origin, decision])
-        statement = f"In the memory, {what} by the {origin} end as {decision}, while add is applied."
+        same = " to the same file" if decision == Decision.REFUSED_DRIFT else ""
+        what = listed(list(held[origin, decision]))
+        statement = f"In the memory, {what} by the {origin} ended as {decision}, while its add{same} was applied."
         made.append(_finding("one-way", FindingKind.CONTAMINATION, statement, (origin, decision), sightings))
     return made
+
+
+def _comparable(case: Case, decision: Decision, adds: Sequence[Case]) -> tuple[str, ...]:
+    """Trials that show that adding was free where this was held back.
+
+    Drift is a state of the file: there, only an addition to the same file can be set against a refused change.
+    """
+    if decision is Decision.REFUSED_DRIFT:
+        adds = [a for a in adds if case.scenario and a.scenario and a.scenario.world == case.scenario.world]
+    return tuple(a.result.trial for a in adds)[:3]

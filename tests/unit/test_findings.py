@@ -402,6 +402,15 @@ def test_the_same_words_in_another_dress_are_the_same_words(dressed: str):
     assert "scan-other-dress:memory" in keys(refused("F1-009"), result("F1-008"), scenarios=scenarios)
 
 
+def test_drift_is_set_against_an_addition_to_the_same_file_alone():
+    drift = (attempt(action="remove", decision=Decision.REFUSED_DRIFT),)
+    seen = [result(), result("F1-002", persist="no", attempts=drift)]
+    other_file = {"F1-001": story("F1-001", skills=USER_SKILL)}
+    assert "one-way:review:refused-drift" in keys(*seen)
+    assert "one-way:review:refused-drift" not in keys(*seen, scenarios=other_file)
+    assert not any(f.key.startswith("one-way") for f in find_mechanisms(seen, {}, {}))
+
+
 def test_an_attempt_that_is_not_known_to_be_absent_makes_no_finding():
     assert "unattempted:facts" not in keys(result(attempted="undetermined", stores=FACT_HELD))
 
