@@ -43,12 +43,9 @@ AREAS: Mapping[Area, tuple[Operation, tuple[Operation, ...], tuple[Operation, ..
 HELD = frozenset({Decision.STAGED, Decision.DENIED, Decision.REFUSED_GUARD, Decision.REFUSED_DRIFT})
 """Decisions about the operation. A refusal by scan or budget is about the content, and is left out."""
 
-_MEMORY_WORDS = {"add": Operation.ADD, "replace": Operation.REPLACE, "patch": Operation.REPLACE} | {
-    "remove": Operation.REMOVE
-}
-_SKILL_WORDS = {"create": Operation.CREATE, "patch": Operation.PATCH, "edit": Operation.PATCH} | {
-    "write_file": Operation.WRITE_FILE
-}
+_REPLACES, _CHANGES = Operation.REPLACE, Operation.PATCH
+_MEMORY_WORDS = {"add": Operation.ADD, "replace": _REPLACES, "patch": _REPLACES, "remove": Operation.REMOVE}
+_SKILL_WORDS = {"create": Operation.CREATE, "patch": _CHANGES, "edit": _CHANGES, "write_file": Operation.WRITE_FILE}
 
 
 class Reading(StrEnum):
@@ -184,12 +181,16 @@ def operation_of(attempt: Attempt) -> Operation | None:
     return _SKILL_WORDS.get(action) if attempt.store is Store.SKILLS else None
 
 
-def asymmetry_table(results: Iterable[TrialResult], lock: Mapping[str, Any]) -> tuple[Row, ...]:
+def asymmetry_table(
+    results: Iterable[TrialResult], lock: Mapping[str, Any], worlds: Mapping[str, str] | None = None
+) -> tuple[Row, ...]:
     """Derives the table.
 
     Args:
         results: Results of a run, of any status; only attempts of valid trials that carry the content count.
         lock: The run's lock, which names builds and setups, so that one without a trial is shown as not tried.
+        worlds: By scenario, a digest of the home before. With it a refusal for drift, which is a state of the file,
+            counts only where an addition was tried on the same file.
 
     Returns:
         For each build and setup a row for the review and one for the foreground, and one for any further origin that
@@ -202,18 +203,22 @@ def asymmetry_table(results: Iterable[TrialResult], lock: Mapping[str, Any]) -> 
     for build, setup in sorted(places):
         mine = [r for r in valid if (r.build, r.setup) == (build, setup)]
         others = {a.origin for r in mine for a in r.attempts if a.carries and operation_of(a)} - {REVIEW, FOREGROUND}
-        rows += [_row(build, setup, origin, mine) for origin in (REVIEW, FOREGROUND, *sorted(others))]
+        rows += [_row(build, setup, origin, mine, worlds) for origin in (REVIEW, FOREGROUND, *sorted(others))]
     return tuple(rows)
 
 
-def _row(build: str, setup: str, origin: str, mine: Sequence[TrialResult]) -> Row:
+def _row(build: str, setup: str, origin: str, mine: Sequence[TrialResult], worlds: Mapping[str, str] | None) -> Row:
     found: dict[Operation, list[tuple[str, Attempt]]] = {operation: [] for operation in Operation}
     for result in mine:
         for attempt in result.attempts:
             operation = operation_of(attempt)
             if operation and attempt.carries and attempt.origin == origin:
                 found[operation].append((result.trial, attempt))
-    cells = {operation: _cell(operation, attempts) for operation, attempts in found.items()}
+    world = {r.trial: (worlds or {}).get(r.scenario, "") for r in mine}
+    drifted = {world[t] for tried in found.values() for t, a in tried if a.decision is Decision.REFUSED_DRIFT}
+    compared_with = any(world[trial] in drifted for trial, _ in found[Operation.ADD])
+    about = HELD if worlds is None or compared_with else HELD - {Decision.REFUSED_DRIFT}
+    cells = {operation: _cell(operation, attempts, about) for operation, attempts in found.items()}
     gates = {
         name: tuple(sorted({r.setup_assertions[name] for r in mine if name in r.setup_assertions}))
         for name in ("memory_gate", "skills_gate", "memory_enabled")
@@ -229,15 +234,15 @@ def _row(build: str, setup: str, origin: str, mine: Sequence[TrialResult]) -> Ro
     )
 
 
-def _cell(operation: Operation, attempts: Sequence[tuple[str, Attempt]]) -> Cell:
+def _cell(operation: Operation, attempts: Sequence[tuple[str, Attempt]], about: frozenset[Decision]) -> Cell:
     told = {d: [trial for trial, a in attempts if a.decision is d] for d in Decision}
     made = [Told(decision=d, count=len(ids), trials=tuple(sorted(set(ids)))) for d, ids in told.items() if ids]
     plain = operation.removeprefix("batch ").removeprefix("skill ")
     words = {a.action.removeprefix("batch.") for _, a in attempts} - {plain}
     return Cell(
         operation=operation,
-        told=tuple(t for t in made if t.decision is Decision.APPLIED or t.decision in HELD),
-        left_out=tuple(t for t in made if t.decision is not Decision.APPLIED and t.decision not in HELD),
+        told=tuple(t for t in made if t.decision in {Decision.APPLIED, *about}),
+        left_out=tuple(t for t in made if t.decision not in {Decision.APPLIED, *about}),
         called=tuple(sorted(words)),
     )
 
@@ -262,7 +267,7 @@ def _compare(area: Area, cells: Mapping[Operation, Cell], *, gate_off: bool) -> 
         notes.append("staged although the approval gate is shown off")
     left = sum(t.count for op in (adds, *changes, *beside) for t in cells[op].left_out)
     if left:
-        notes.append(f"{left} attempt{'s' if left > 1 else ''} left out, refused for the content or not decided")
+        notes.append(f"{left} attempt{'s' if left > 1 else ''} left out: they say nothing of the operation")
     return Compared(area=area, reading=reading, sentence="; ".join(notes))
 
 

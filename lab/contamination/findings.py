@@ -16,6 +16,7 @@ from lab.contamination.mechanisms.case import (
     cases_of,
     from_attempts,
     setups_of,
+    worlds_of,
 )
 from lab.contamination.mechanisms.guards import GUARD_RULES
 from lab.contamination.mechanisms.losses import LOSS_RULES
@@ -99,7 +100,9 @@ def find_mechanisms(
             _finding(rule.key, rule.kind, rule.statement.format(*(v[:80] for v in variant)), variant, sightings)
             for variant, sightings in sorted(seen.items())
         ]
-    found += _one_way(asymmetry_table(told, lock), {c.result.trial: c for c in cases})
+    found += _one_way(
+        asymmetry_table(told, lock, worlds_of(scenarios) if scenarios else None), {c.result.trial: c for c in cases}
+    )
     order = list(FindingKind)
     return tuple(sorted(found, key=lambda f: (order.index(f.kind), f.key)))
 

@@ -16,7 +16,7 @@ from lab.contamination.controls import (
     void_families,
 )
 from lab.contamination.findings import Finding, find_mechanisms
-from lab.contamination.mechanisms.case import setups_of
+from lab.contamination.mechanisms.case import setups_of, worlds_of
 from lab.contamination.predictions import predictions
 from lab.contamination.scenarios.scenario import Scenario
 from lab.records import Role, TrialResult
@@ -111,7 +111,7 @@ def build_report(
         twins=twin_rows(trials, voids),
         scenarios=scenario_rows(trials, voids),
         tables=count_tables(trials),
-        asymmetry=asymmetry_table(told, lock),
+        asymmetry=asymmetry_table(told, lock, worlds_of(scenarios) if scenarios else None),
         findings=_findings(told, lock, scenarios or {}, voids),
         predictions=predictions(told, unattended),
         controls=tuple(controls),

@@ -86,6 +86,23 @@ def test_drift_holds_back_what_removes_and_lets_in_what_adds():
     assert says(MEMORY, *memory(APPLIED, DRIFT, DRIFT), tried("add", DRIFT))[0] is Reading.MIXED
 
 
+def test_drift_counts_only_where_an_addition_was_tried_on_the_same_file():
+    found = [
+        tried("add", APPLIED),
+        tried("replace", DRIFT).model_copy(update={"scenario": "F1-002"}),
+        tried("remove", DRIFT).model_copy(update={"scenario": "F1-002"}),
+    ]
+
+    def read(**worlds: str) -> Row:
+        named = {name.replace("_", "-"): world for name, world in worlds.items()}
+        return next(r for r in asymmetry_table(found, {}, named) if r.origin == "review")
+
+    assert read(F1_001="edited", F1_002="edited").reading(MEMORY) is Reading.CHANGES_HELD
+    other = read(F1_001="clean", F1_002="edited")
+    assert other.reading(MEMORY) is Reading.UNTOLD
+    assert [t.decision for c in other.cells if c.operation is Operation.REMOVE for t in c.left_out] == [DRIFT]
+
+
 def test_the_other_way_round():
     reading, sentence = says(MEMORY, *memory(STAGED, APPLIED, APPLIED))
     assert reading is Reading.ADDITIONS_HELD

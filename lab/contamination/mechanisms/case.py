@@ -12,7 +12,7 @@ from lab.agents.base import Setup
 from lab.contamination.observe.fold import skeleton
 from lab.contamination.scenarios.parts import Skill
 from lab.contamination.scenarios.scenario import Scenario
-from lab.records import Attempt, Decision, Evidence, Role, Stage, Status, Store, TrialResult, Value
+from lab.records import Attempt, Decision, Evidence, Role, Stage, Status, Store, TrialResult, Value, digest
 
 MEMORIES = (Store.MEMORY, Store.USER)
 REVIEWERS = ("review", "delegate_review")
@@ -218,6 +218,11 @@ def setups_of(lock: Mapping[str, object]) -> dict[str, Setup]:
         except (TypeError, ValueError):
             continue
     return found
+
+
+def worlds_of(scenarios: Mapping[str, Scenario]) -> dict[str, str]:
+    """By scenario, a digest of the home before: equal where two scenarios begin with the same files."""
+    return {name: digest(scenario.world.model_dump(mode="json")) for name, scenario in scenarios.items()}
 
 
 def cases_of(
