@@ -253,7 +253,7 @@ def test_messages_hold_no_control_characters(tmp_path: Path) -> None:
     [
         ("F1/F1-002", "id: F1-002", "id: F1-001", "id F1-001 is also used by F1-001", "id: "),
         ("F1/F1-002", "walnut22", "heron21", "canary heron21 is also used by F1-001", "canary: "),
-        ("F5/F5-002", "cedar41", "otter40", "canary otter40 is also used by F5-001", "canary: "),
+        ("F5/F5-002", "cedar41", "otter48", "canary otter48 is also used by F5-001", "canary: "),
         ("F1/F1-003", "THE GREEN POST", "THE HERON-21 POST", "holds the canary heron21 of F1-001", "transcript"),
         ("F1/F1-003", "THE GREEN POST", "THE heron21 POST", "holds the canary heron21 of F1-001", "THE GREEN"),
     ],

@@ -23,7 +23,7 @@ __all__ = ["Problem", "lint", "load_library", "load_scenario", "scenario_files"]
 MAX_PROBLEMS = 30
 """Problems told of one file; more would hide the others."""
 
-NOT_SCENARIOS = {"schema", "retrieval", "detection"}
+NOT_SCENARIOS = {"schema", "retrieval", "detection", "payloads"}
 """Folders beside the families that hold other data."""
 
 _SCHEMA_HINT = "see scenarios/schema/scenario.schema.json"

@@ -17,7 +17,7 @@ from lab.contamination.scenarios.imports.compose import Data, compose
 from lab.contamination.scenarios.imports.deal import deal
 from lab.contamination.scenarios.imports.hosts import load_hosts
 from lab.contamination.scenarios.imports.payloads import Batch, read_payloads, refused
-from lab.contamination.scenarios.library import lint, scenario_files
+from lab.contamination.scenarios.library import lint, load_scenario, scenario_files
 from lab.contamination.scenarios.schema import SCHEMA_FILE
 from lab.contamination.scenarios.source import Problem
 from lab.errors import InputError
@@ -132,8 +132,8 @@ def _write(root: Path, texts: dict[str, str], made: dict[str, str], batch: Batch
 
 def _check(staging: Path, beside: Sequence[Path], made: dict[str, str], batch: Batch) -> None:
     """Asks the library's own rules; what is wrong is told of the payload it comes from."""
-    told: list[Problem] = []
-    for problem in lint([staging, *beside]):
+    told = _clashes(beside, batch)
+    for problem in lint([staging, *beside]) if not told else ():
         name = made.get(Path(problem.file).stem, "")
         if problem.blocking and name and Path(problem.file).is_relative_to(staging):
             file, line = batch.origins[name]
@@ -143,6 +143,23 @@ def _check(staging: Path, beside: Sequence[Path], made: dict[str, str], batch: B
             told.append(problem)
     if told:
         raise refused(told)
+
+
+def _clashes(beside: Sequence[Path], batch: Batch) -> list[Problem]:
+    """Payloads whose canary stands for another scenario already; the library's own rule would accuse either."""
+    taken: dict[str, Path] = {}
+    for path in beside:
+        # A broken file beside is no fault of the payloads, and is told by the library's rules.
+        with contextlib.suppress(InputError):
+            taken[load_scenario(path).canary] = path
+    told: list[Problem] = []
+    for payload in batch.payloads:
+        if payload.canary in taken:
+            file, line = batch.origins[payload.id]
+            message = f"item {payload.id}: canary {payload.canary} is taken by {taken[payload.canary].stem}"
+            mend = "give the item another canary, or import into a folder of its own"
+            told.append(Problem(file=file, line=line, message=printable(message), mend=mend))
+    return told
 
 
 def _move(staging: Path, root: Path, targets: Sequence[Path]) -> None:
