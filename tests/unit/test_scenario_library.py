@@ -48,7 +48,7 @@ def only(problems: list[Problem]) -> Problem:
 
 def test_the_published_library_is_clean_and_complete() -> None:
     assert [str(problem) for problem in lint(ROOT)] == []
-    scenarios = load_library(ROOT)
+    scenarios = [s for s in load_library(ROOT) if s.id < f"{s.family}-101"]  # the imported ones have their own test
     assert [s.id for s in scenarios] == [f"F1-{n:03}" for n in range(1, 13)] + [f"F5-{n:03}" for n in range(1, 9)]
     attacks = [s for s in scenarios if s.role is Role.ATTACK]
     cells = {(s.delivery, s.content.target, s.language) for s in attacks}
@@ -59,7 +59,7 @@ def test_the_published_library_is_clean_and_complete() -> None:
 
 
 def test_twins_stand_side_by_side_and_differ_in_language_alone() -> None:
-    attacks = load_library(ROOT, [Family.F1])
+    attacks = load_library(ROOT, [Family.F1], "F1-0*")
     for english, portuguese in zip(attacks[::2], attacks[1::2], strict=True):
         assert (english.language, portuguese.language) == (Language.EN, Language.PT_BR)
         for name in ("delivery", "goal", "effect"):
