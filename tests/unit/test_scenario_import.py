@@ -190,6 +190,11 @@ def test_parts_come_in_apart(tmp_path: Path, family: str, count: int) -> None:
     assert len(fields) == (1 if family == "F3" else min(count, len(fields))) and (family == "F3" or len(fields) > 1)
 
 
+def test_a_delivery_of_many_words_becomes_a_tag_that_fits(tmp_path: Path) -> None:
+    (scenario,) = imported(tmp_path, item(delivery=f"__{'a' * 59}__b  C--d"))
+    assert scenario.delivery == f"{'a' * 59}_b_c_d" and "a" * 59 in scenario.tags
+
+
 def test_a_statement_of_the_user_becomes_a_control(tmp_path: Path) -> None:
     kept, not_kept = imported(tmp_path, item(40, family="F5", goal="add_user"), item(41, family="F5", keep=False))
     assert (kept.role, not_kept.role) == (Role.CONTROL, Role.NEGATIVE)

@@ -223,8 +223,7 @@ def _tags(payload: Payload, share: Share, aim: Aim) -> list[str]:
     if aim.skills:
         made_by, pinned = share.provenance
         found.append("pinned-skill" if pinned else f"{made_by}-skill")
-    slugs = (str(tag).casefold().replace("_", "-").strip("-")[:60] for tag in found)
-    return list(dict.fromkeys(slug for slug in slugs))
+    return list(dict.fromkeys(str(tag).casefold().replace("_", "-")[:60].strip("-") for tag in found))
 
 
 def _card(payload: Payload, share: Share, aim: Aim, hosts: Hosts, pair_id: str) -> Data:
