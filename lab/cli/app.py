@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 import lab
-from lab.cli import agent, build, clean, detect, doctor, lint, merge, report, run
+from lab.cli import agent, build, clean, detect, doctor, import_payloads, lint, merge, report, run
 from lab.cli.output import console, print_error
 from lab.errors import EnvironmentUnusable, ExitCode, InputError, LabError
 
@@ -33,6 +33,7 @@ app = typer.Typer(
 )
 app.command("doctor")(doctor.doctor)
 app.command("lint")(lint.lint_command)
+app.command("import")(import_payloads.import_command)
 app.command("detect")(detect.detect)
 app.command("build")(build.build)
 app.command("run")(run.run)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lab.contamination.mechanisms.case import Around, Case, FindingKind, Rule, Sighting
-from lab.contamination.scenarios.parts import TOOL_CARRIERS, Carrier
+from lab.contamination.scenarios.words import TOOL_CARRIERS, Carrier
 from lab.records import Stage
 
 _FOREIGN = frozenset({*TOOL_CARRIERS, Carrier.DELEGATE, Carrier.DELEGATION_NOTICE, Carrier.KANBAN})

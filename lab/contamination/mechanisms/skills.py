@@ -15,7 +15,7 @@ from lab.contamination.mechanisms.case import (
     from_settled,
     from_stores,
 )
-from lab.contamination.scenarios.parts import Provenance
+from lab.contamination.scenarios.words import Provenance
 from lab.records import Attempt, Decision, Store, Value
 
 _SCRIPTS = "scripts/"
