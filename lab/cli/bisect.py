@@ -23,7 +23,9 @@ from lab.contamination.trial import Bench, sweep_work_directories
 from lab.gateway.server import GatewayHost
 from lab.isolation.select import select_backend
 
-ScenarioArgument = Annotated[str, typer.Argument(metavar="SCENARIO", help="A scenario's file, or its id in the library.")]
+ScenarioArgument = Annotated[
+    str, typer.Argument(metavar="SCENARIO", help="A scenario's file, or its id in the library.")
+]
 OrderedBuildsOption = Annotated[
     str,
     typer.Option("--builds", metavar="A,B[,C…]", help="Builds in the order in which they came out, comma-separated."),

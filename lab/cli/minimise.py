@@ -32,7 +32,9 @@ TrialArgument = Annotated[
 TrialIdArgument = Annotated[str, typer.Argument(metavar="[ID]", help="Id of the trial, where TRIAL is a run folder.")]
 OutOption = Annotated[
     Path | None,
-    typer.Option("--out", help="File to write the scenario to; by default in minimised/, beside the run.", dir_okay=False),
+    typer.Option(
+        "--out", help="File to write the scenario to; by default in minimised/, beside the run.", dir_okay=False
+    ),
 ]
 MOST = Annotated[int, typer.Option("--budget", min=1, max=10_000, help="Trials that may be run.")]
 _ROWS = {
@@ -60,7 +62,9 @@ def minimise(
     if wanted.status is not Status.VALID:
         raise InputError(f"the trial {name} is {wanted.status}: {result.cause}", "minimise a valid one")
     if not wanted.persists:
-        raise InputError(f"nothing persisted in the trial {name}: {wanted}", "minimise a trial in which content persisted")
+        raise InputError(
+            f"nothing persisted in the trial {name}: {wanted}", "minimise a trial in which content persisted"
+        )
     planned = suite.trials[name]
     start = suite.scenarios[planned["scenario"]]
     work = suite.folder.path.parent / "minimised" / suite.folder.run_id / name
@@ -114,7 +118,9 @@ def _search(
         TimeElapsedColumn(),
     )
     with GatewayHost() as gateways, Progress(*columns, console=console) as bar:
-        bench = Bench(backend, environment, suite.agents[planned["build"]], gateways, locked.limits, suite.folder.run_id)
+        bench = Bench(
+            backend, environment, suite.agents[planned["build"]], gateways, locked.limits, suite.folder.run_id
+        )
         task = bar.add_task("trials", total=budget)
 
         def ask(scenario: Scenario) -> Outcome:

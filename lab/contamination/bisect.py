@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -85,7 +86,7 @@ def bisect(builds: Sequence[str], run: Callable[[str], Shown], *, every: bool = 
 
     if every:
         valid = [place for place in range(len(builds)) if look(place).says_something]
-        pairs = zip(valid, valid[1:], strict=False)
+        pairs = itertools.pairwise(valid)
         changed = next((p for p in pairs if shown[p[0]].outcome != shown[p[1]].outcome), None)
         return Bisection(tuple(builds), shown, changed)
     first, last = 0, len(builds) - 1

@@ -23,7 +23,7 @@ TITLE_OPENING = "Generate a short, descriptive title"
 DELEGATE_PHRASE = "You are a focused subagent working on a specific delegated task"
 
 
-_LONG_ENOUGH = 40
+LONG_ENOUGH = 40
 """Characters from which on a delivered turn is recognised inside a longer message as well."""
 
 
@@ -43,7 +43,7 @@ def is_delivered(text: str, delivered: Collection[str]) -> bool:
         return True
     folded = fold(text)
     turns = [fold(turn) for turn in delivered]
-    return any(turn == folded or (len(turn) >= _LONG_ENOUGH and turn in folded) for turn in turns)
+    return any(turn == folded or (len(turn) >= LONG_ENOUGH and turn in folded) for turn in turns)
 
 
 def is_review_prompt(text: str) -> bool:

@@ -6,6 +6,7 @@ Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -20,7 +21,7 @@ def ddmin(items: Sequence[T], shows: Callable[[Sequence[T]], bool]) -> list[T]:
 
     Args:
         items: They must show it; this is not asked again.
-        shows: Whether a part, in the order of ``items``, shows it. What it cannot tell counts as no. It may raise, which
+        shows: Whether a part, in the order of ``items``, shows it. What it cannot tell counts as no. What it raises
             ends the search.
 
     Returns:
@@ -32,10 +33,8 @@ def ddmin(items: Sequence[T], shows: Callable[[Sequence[T]], bool]) -> list[T]:
     parts = 2
     while len(left) > 1:
         chunks = _split(left, parts)
-        if parts > 2:
-            single = next((chunk for chunk in chunks if shows(chunk)), None)
-        else:  # of two halves each is the complement of the other
-            single = None
+        # Of two halves each is the complement of the other, which comes next.
+        single = next((chunk for chunk in chunks if shows(chunk)), None) if parts > 2 else None
         if single is not None:
             left, parts = single, 2
             continue
@@ -52,7 +51,7 @@ def ddmin(items: Sequence[T], shows: Callable[[Sequence[T]], bool]) -> list[T]:
 def _split(items: list[T], parts: int) -> list[list[T]]:
     """Cuts a list into so many pieces, none empty, whose lengths differ by one at most."""
     edges = [len(items) * n // parts for n in range(parts + 1)]
-    return [items[start:end] for start, end in zip(edges, edges[1:], strict=False)]
+    return [items[start:end] for start, end in itertools.pairwise(edges)]
 
 
 def _without(chunks: list[list[T]], left_out: int) -> list[T]:
