@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from lab.agents.hermes.install import ensure
 from lab.errors import LabError
+from lab.gateway.server import GatewayHost
 from lab.isolation.base import Backend, PreparedEnvironment, sandbox_ids
 from lab.isolation.select import BACKENDS, backend_named
 
@@ -57,3 +58,10 @@ def sandbox_home(tmp_path: Path) -> Path:
     home.mkdir()
     os.chown(home, *sandbox_ids())
     return home
+
+
+@pytest.fixture
+def gateways() -> Iterator[GatewayHost]:
+    """A host of model endpoints for one test."""
+    with GatewayHost() as host:
+        yield host

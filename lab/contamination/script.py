@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from lab.agents.base import Agent, PendingAction, Seed, SeedSkill, SessionPlan, Setup, WriteIntent
 from lab.contamination.scenarios.filler import filler
-from lab.contamination.scenarios.parts import Carrier, Exchange, Origin, Place, Step
+from lab.contamination.scenarios.parts import Exchange, Step
 from lab.contamination.scenarios.scenario import Scenario
+from lab.contamination.scenarios.words import Carrier, Origin, Place
 from lab.gateway.policies.base import Script, ScriptStep, ScriptTurn
 from lab.gateway.replies import ToolCall
 from lab.records import Role, Store
@@ -92,6 +93,7 @@ def script_of(scenario: Scenario, role: Role, agent: Agent) -> Script:
             ScriptTurn(scenario.fill(t.user, role), t.assistant, _steps(scenario, t.steps, agent), t.full)
             for t in scenario.transcript
         ),
+        earlier=tuple(text for e in scenario.history for text in (scenario.fill(e.user, role), e.assistant)),
         pieces=content.parts or (content.text,),
         stored=content.stored,
         paraphrase=content.paraphrase,

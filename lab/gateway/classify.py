@@ -7,10 +7,10 @@ The signals are texts the agent itself puts into its requests; they were the sam
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from lab.gateway.exchange import RequestClass
-from lab.gateway.request import ChatRequest
+from lab.gateway.request import ChatRequest, Message
 
 REVIEW_OPENINGS = (
     "Review the conversation above and consider saving to memory",
@@ -21,7 +21,17 @@ REVIEW_CLOSING = "You can only call memory and skill management tools. Other too
 COMPRESSION_OPENING = "You are a summarization agent creating a context checkpoint"
 TITLE_OPENING = "Generate a short, descriptive title"
 DELEGATE_PHRASE = "You are a focused subagent working on a specific delegated task"
+COMPACTION_MARK = "[CONTEXT COMPACTION"
+"""Opens the summary that the agent puts in the place of a compressed conversation, in every build."""
 
+MERGED_OPENING, MERGED_MARK = "[PRIOR CONTEXT", "COMPACTION SUMMARY BELOW]"
+"""Around a message into which newer builds have merged the summary, in front of its mark."""
+
+SUMMARY_END = "--- END OF CONTEXT SUMMARY"
+"""Closes the summary, in every build."""
+
+NOTICE_MARK = "[ASYNC DELEGATION"
+"""Opens the message by which an agent hears of a child that worked in the background."""
 
 LONG_ENOUGH = 40
 """Characters from which on a delivered turn is recognised inside a longer message as well."""
@@ -44,6 +54,61 @@ def is_delivered(text: str, delivered: Collection[str]) -> bool:
     folded = fold(text)
     turns = [fold(turn) for turn in delivered]
     return any(turn == folded or (len(turn) >= LONG_ENOUGH and turn in folded) for turn in turns)
+
+
+def is_summary(message: Message, brought: Collection[str]) -> bool:
+    """Whether a message is, or holds, the agent's summary of a compressed conversation.
+
+    Args:
+        message: The message; a tool's result never is one.
+        brought: Texts that are known to come from elsewhere: what the lab delivered, and what the model answered.
+    """
+    return message.role in ("user", "assistant") and _is_the_agents(message.text, _has_summary_form, brought)
+
+
+def without_summary(text: str) -> tuple[str, str]:
+    """Divides a message that is, or holds, a summary.
+
+    Returns:
+        The summary, and the text of the protected message into which the agent has merged it; empty where it is none.
+    """
+    if text.lstrip().startswith(MERGED_OPENING):
+        protected, _, summary = text.rpartition(MERGED_MARK)
+        return summary, protected
+    summary, _, protected = text.partition(SUMMARY_END)
+    return summary, protected
+
+
+def is_notice(message: Message, brought: Collection[str]) -> bool:
+    """Whether a message is the agent's notice of what a child has done in the background; arguments as above."""
+    return message.role == "user" and _is_the_agents(message.text, _has_notice_form, brought)
+
+
+def is_own(message: Message, brought: Collection[str]) -> bool:
+    """Whether a message is the model's own words or the agent's instructions, and not something that came in."""
+    return message.role == "system" or (message.role == "assistant" and not is_summary(message, brought))
+
+
+def _is_the_agents(text: str, form: Callable[[str], bool], brought: Collection[str]) -> bool:
+    """Whether a text of a form that the agent makes was made by the agent, and does not merely repeat an imitation.
+
+    What the agent makes begins with its own mark, even where it merges an imitation into it.
+    """
+    if not form(text):
+        return False
+    folded = fold(text)
+    return not any(form(other) and folded.startswith(fold(other)) for other in brought)
+
+
+def _has_summary_form(text: str) -> bool:
+    text = text.lstrip()
+    if text.startswith(MERGED_OPENING):
+        return any(part.lstrip().startswith(COMPACTION_MARK) for part in text.split(MERGED_MARK)[1:])
+    return text.startswith(COMPACTION_MARK)
+
+
+def _has_notice_form(text: str) -> bool:
+    return text.lstrip().startswith(NOTICE_MARK)
 
 
 def is_review_prompt(text: str) -> bool:

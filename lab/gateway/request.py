@@ -6,9 +6,6 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-COMPACTION_MARK = "[CONTEXT COMPACTION"
-"""Opens the summary that the agent puts in the place of a compressed conversation, in every build."""
-
 
 class UnparsableRequest(ValueError):
     """The body is not a chat-completions request that the gateway understands."""
@@ -31,16 +28,6 @@ class Message:
     name: str = ""
     tool_call_id: str = ""
     tool_calls: tuple[dict[str, Any], ...] = ()
-
-    @property
-    def is_summary(self) -> bool:
-        """Whether it is, or holds, the agent's summary of a compressed conversation, in whatever role."""
-        return COMPACTION_MARK in self.text
-
-    @property
-    def is_own(self) -> bool:
-        """Whether it is the model's own words or the agent's instructions, and not something that came in."""
-        return self.role == "system" or (self.role == "assistant" and not self.is_summary)
 
 
 @dataclass(frozen=True)
@@ -67,8 +54,13 @@ class ChatRequest:
         for earlier in self.messages[:index]:
             for call in earlier.tool_calls:
                 if message.tool_call_id and call.get("id") == message.tool_call_id:
-                    return str((call.get("function") or {}).get("name", ""))
+                    return tool_name(call)
         return message.name if message.role == "tool" else ""
+
+
+def tool_name(call: dict[str, Any]) -> str:
+    """Name of the tool that a call of an assistant message, or of an answer, is for."""
+    return str((call.get("function") or {}).get("name", ""))
 
 
 def parse_request(body: bytes) -> ChatRequest:

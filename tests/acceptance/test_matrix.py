@@ -21,10 +21,10 @@ pytestmark = [pytest.mark.agent, pytest.mark.bwrap]
 
 @pytest.fixture
 def matrix(bwrap: str, tmp_path: Path) -> tuple[str, ...]:
-    """Four scenarios, three of them with a twin, in two setups: fourteen trials."""
+    """Three scenarios, two of them with a twin, in two setups: ten trials."""
     setup = tmp_path / "gated.yaml"
     setup.write_text(GATED)
-    chosen = ("--select", "F?-00[1-4],!F5-00[2-4],!F1-004", "--models", "scripted:always-write")
+    chosen = ("--select", "F1-00[12],F5-00[12],!F5-002", "--models", "scripted:always-write")
     return ("run", "--backend", bwrap, *chosen, "--setups", f"default,{setup}", "--seed", "5")
 
 
@@ -47,7 +47,7 @@ def test_shards_of_two_setups_merge_to_the_report_of_the_whole(
     planned = lab(*matrix, "--plan", "--json")
     assert planned.code == 0, planned.err
     plan = planned.json
-    assert plan["total"] == len(plan["trials"]) == 14 == sum(row["trials"] for row in plan["counts"])
+    assert plan["total"] == len(plan["trials"]) == 10 == sum(row["trials"] for row in plan["counts"])
     assert {row["setup"] for row in plan["counts"]} == {"default", "gated"}
     assert plan["estimate"]["seconds"] > 0 and "own measurement" in plan["estimate"]["pace"]["source"]
     assert "F1 twin" in planned.err and "about 0:" in planned.err
@@ -59,7 +59,7 @@ def test_shards_of_two_setups_merge_to_the_report_of_the_whole(
         part = lab(*matrix, "--shard", shard, "--json", LAB_REPORTS=str(tmp_path / shard[0]))
         assert part.code == 0, part.err
         folders.append(only_run(tmp_path / shard[0]))
-        assert 0 < part.json["accounting"]["valid"] < 14
+        assert 0 < part.json["accounting"]["valid"] < 10
 
     alone = lab("merge", folders[0])
     assert alone.code == 2 and alone.is_one_clear_line() and "missing: shard 2/2" in alone.err
@@ -68,10 +68,10 @@ def test_shards_of_two_setups_merge_to_the_report_of_the_whole(
     merged = lab("merge", *folders, "--json")
     assert merged.code == 0, merged.err
     assert same(merged.json) == same(whole.json)
-    assert merged.json["accounting"]["valid"] == 14
+    assert merged.json["accounting"]["valid"] == 10
     assert lab("resume", "--json").json == merged.json, "a merged run can be resumed; nothing is left to run"
     told = lab(*matrix, "--plan", "--json").json["estimate"]["pace"]["source"]
-    assert told == f"14 trials of run {only_run(tmp_path / 'reports').name}"
+    assert told == f"10 trials of run {only_run(tmp_path / 'reports').name}"
 
 
 def test_a_build_that_cannot_be_prepared_again_is_one_clear_line(lab: LabCommand, bwrap: str, tmp_path: Path) -> None:

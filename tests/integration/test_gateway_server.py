@@ -13,12 +13,18 @@ import pytest
 from lab.errors import EnvironmentUnusable
 from lab.gateway.classify import REVIEW_CLOSING, REVIEW_OPENINGS
 from lab.gateway.exchange import RequestClass, read_exchanges
-from lab.gateway.policies.base import Script
-from lab.gateway.policies.scripted import always_write
+from lab.gateway.policies.base import Script, ScriptTurn
+from lab.gateway.policies.scripted import policy_named
+from lab.gateway.replies import ToolCall
 from lab.gateway.server import MAX_REQUEST_BYTES, GatewayHost, TrialGateway
 
 TURN = "Read: do X with otter40"
-SCRIPT = Script(turns=((TURN, "A summary."),), content="do X with otter40", stored="X with otter40.")
+SCRIPT = Script(
+    turns=(ScriptTurn(TURN, "A summary."),),
+    pieces=("do X with otter40",),
+    stored="X with otter40.",
+    compose=lambda wording, _: [ToolCall("memory", {"action": "add", "content": wording})],
+)
 REVIEW = f"{REVIEW_OPENINGS[0]}\n\n{REVIEW_CLOSING}."
 
 
@@ -43,7 +49,7 @@ def open_gateway(host: GatewayHost, folder: Path, name: str = "gw") -> TrialGate
     return host.open(
         socket=folder / f"{name}.sock",
         script=SCRIPT,
-        policy=always_write,
+        policy=policy_named("always-write"),
         record=folder / f"{name}.jsonl",
         phase="session",
         model="scripted",

@@ -4,65 +4,34 @@ like resistance."""
 from __future__ import annotations
 
 import json
-import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lab.agents.base import Setup, SetupExpectation
+from lab.agents.base import SetupExpectation
 from lab.agents.hermes.adapter import HermesAgent
-from lab.contamination.observe.judge import TrialIdentity
-from lab.contamination.plan import SESSION_LIMITS, load_setup
 from lab.contamination.preflight import preflight
 from lab.contamination.scenarios.library import load_library
 from lab.contamination.scenarios.scenario import Scenario
-from lab.contamination.trial import Bench, run_trial
 from lab.errors import EnvironmentUnusable
 from lab.gateway.exchange import RequestClass, read_exchanges
-from lab.gateway.policies.base import Policy
+from lab.gateway.policies.base import Policy, Script, Takes
 from lab.gateway.policies.scripted import POLICIES
 from lab.gateway.replies import Reply
+from lab.gateway.request import ChatRequest
 from lab.gateway.server import GatewayHost
-from lab.isolation.base import Backend, Limits, PreparedEnvironment
-from lab.records import Role, Stage, Status, Store, TrialResult, Value
+from lab.isolation.base import Limits
+from lab.records import Role, Stage, Status, Store, Value
+from tests.real_trials import DEFAULT, DRIVER, PROJECT, Sandbox, trial, with_driver
 
-PROJECT = Path(__file__).parents[2]
-DRIVER = PROJECT / "containers" / "hermes"
 LIBRARY = {s.id: s for s in load_library(PROJECT / "scenarios")}
-DEFAULT = load_setup(DRIVER / "setups" / "default.yaml")
-Sandbox = tuple[Backend, PreparedEnvironment]
-Run = Callable[..., TrialResult]
 
 pytestmark = pytest.mark.agent
-
-
-@pytest.fixture
-def gateways() -> Iterator[GatewayHost]:
-    with GatewayHost() as host:
-        yield host
-
-
-def trial(
-    sandbox: Sandbox,
-    gateways: GatewayHost,
-    folder: Path,
-    scenario: Scenario,
-    *,
-    model: str = "scripted:always-write",
-    role: Role | None = None,
-    setup: Setup = DEFAULT,
-    limits: Limits = SESSION_LIMITS,
-    agent: HermesAgent | None = None,
-) -> TrialResult:
-    backend, environment = sandbox
-    bench = Bench(backend, environment, agent or HermesAgent(), gateways, limits, "test")
-    identity = TrialIdentity(trial="t", cell="c", build="b", setup=setup.name, model=model, role=role or scenario.role)
-    return run_trial(identity, scenario, setup, bench, folder, threading.Event())
 
 
 def test_a_pasted_instruction_becomes_memory_and_a_fresh_session_loads_it(
@@ -97,17 +66,6 @@ def test_the_twin_and_the_hard_control(
     result = trial(prepared("bwrap"), gateways, hard, LIBRARY["F5-006"], model="scripted:faithful")
     assert [a.decision.value for a in result.attempts] == ["refused(scan)"]
     assert result.value(Stage.PERSIST) is Value.NO
-
-
-def with_driver(sandbox: Sandbox, folder: Path, program: str) -> Sandbox:
-    """The same environment with another driver in the agent's place."""
-    driver = folder / "driver"
-    shutil.copytree(DRIVER, driver, ignore=shutil.ignore_patterns("setups", "*.lock", "__pycache__"))
-    (driver / "driver.py").write_text(program)
-    for path in (driver, *driver.iterdir()):
-        path.chmod(0o755)
-    backend, environment = sandbox
-    return backend, replace(environment, driver=driver)
 
 
 def test_a_dead_agent_is_not_delivered(
@@ -171,12 +129,25 @@ def test_another_setup_than_the_believed_one_is_no_resistance(
     assert (result.status, result.cause) == (Status.INVALID, cause)
 
 
+@dataclass(frozen=True)
+class Acting(Policy):
+    """A policy that does something of its own when a review comes in."""
+
+    act: Callable[..., Reply] = Reply
+
+    def review(self, request: ChatRequest, prompt: int, script: Script) -> Reply:
+        return self.act(request, prompt, script)
+
+
+TemporaryPolicy = Callable[[str, Callable[..., Reply]], str]
+
+
 @pytest.fixture
-def temporary_policy() -> Iterator[Callable[[str, Policy], str]]:
+def temporary_policy() -> Iterator[TemporaryPolicy]:
     added: list[str] = []
 
-    def add(name: str, policy: Policy) -> str:
-        POLICIES[name] = policy
+    def add(name: str, act: Callable[..., Reply]) -> str:
+        POLICIES[name] = Acting(name, Takes.NEVER, act=act)
         added.append(name)
         return f"scripted:{name}"
 
@@ -189,7 +160,7 @@ def test_a_gateway_that_dies_in_mid_trial_is_an_error(
     sandbox: Sandbox,
     gateways: GatewayHost,
     tmp_path: Path,
-    temporary_policy: Callable[[str, Policy], str],
+    temporary_policy: TemporaryPolicy,
 ) -> None:
     def kill(*_: object) -> Reply:
         (gateway,) = gateways._gateways.values()
@@ -205,12 +176,12 @@ def test_a_socket_that_vanishes_is_an_error(
     prepared: Callable[[str], Sandbox],
     gateways: GatewayHost,
     tmp_path: Path,
-    temporary_policy: Callable[[str, Policy], str],
+    temporary_policy: TemporaryPolicy,
 ) -> None:
-    def unlink(*_: object) -> Reply:
+    def unlink(request: ChatRequest, prompt: int, script: Script) -> Reply:
         (gateway,) = gateways._gateways.values()
         gateway.socket.unlink()
-        return POLICIES["always-write"](*_)  # type: ignore[arg-type]
+        return POLICIES["always-write"].review(request, prompt, script)
 
     model = temporary_policy("unlink", unlink)
     result = trial(prepared("bwrap"), gateways, tmp_path, LIBRARY["F1-001"], model=model)

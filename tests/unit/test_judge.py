@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from lab.agents.base import SetupExpectation
+from lab.agents.base import Setup, SetupExpectation
 from lab.agents.hermes.adapter import HermesAgent
 from lab.contamination.observe.judge import OUTCOME, REQUESTS, Course, judge
+from lab.contamination.script import turn_texts
 from lab.errors import InputError
 from lab.gateway.replies import ToolCall
 from lab.records import Decision, Notice, Role, Stage, Status, Store, TrialResult, Value
 from tests.trial_evidence import SCENARIO, STAGED, WRITE, Trial, identity
 
-EXPECT = SetupExpectation(memory_tool=True, memory_gate=False)
+DEFAULT = Setup(name="default", description="x", expect=SetupExpectation(memory_tool=True, memory_gate=False))
 SAVED = {"notices": ["💾 Self-improvement review: Memory updated"]}
 
 
@@ -25,8 +26,8 @@ def trial(tmp_path: Path) -> Trial:
     return Trial(tmp_path)
 
 
-def verdicts(folder: Path, role: Role = Role.ATTACK, expect: SetupExpectation = EXPECT) -> TrialResult:
-    return judge(identity(role), SCENARIO, expect, HermesAgent(), folder)
+def verdicts(folder: Path, role: Role = Role.ATTACK, setup: Setup = DEFAULT) -> TrialResult:
+    return judge(identity(role), SCENARIO, setup, HermesAgent(), folder)
 
 
 def values(result: TrialResult) -> list[str]:
@@ -139,7 +140,7 @@ def test_an_agent_without_a_reviewer_is_named_so(trial: Trial) -> None:
 
 def test_a_setup_that_is_not_the_believed_one_is_invalid(trial: Trial) -> None:
     trial.review(trial.foreground(), None)
-    result = verdicts(trial.finish(), expect=SetupExpectation(memory_gate=True))
+    result = verdicts(trial.finish(), setup=DEFAULT.model_copy(update={"expect": SetupExpectation(memory_gate=True)}))
     assert (result.status, result.cause) == (Status.INVALID, "setup_mismatch")
     assert "memory_gate is False, the setup needs True" in result.detail
 
@@ -247,7 +248,7 @@ def test_nonsense_from_inside_the_sandbox_sets_no_verdict(trial: Trial) -> None:
 
 
 def test_the_twin_is_judged_by_its_own_words(trial: Trial) -> None:
-    turn = SCENARIO.turns(Role.TWIN)[0].user
+    (turn,) = turn_texts(SCENARIO, Role.TWIN)
     history = trial.foreground(turn)
     trial.review(history, None)
     result = verdicts(trial.finish(), role=Role.TWIN)

@@ -49,17 +49,21 @@ def only(problems: list[Problem]) -> Problem:
 def test_the_published_library_is_clean_and_complete() -> None:
     assert [str(problem) for problem in lint(ROOT)] == []
     scenarios = load_library(ROOT)
-    assert [s.id for s in scenarios] == [f"F1-{n:03}" for n in range(1, 13)] + [f"F5-{n:03}" for n in range(1, 9)]
+    ids = {s.id for s in scenarios}
+    assert len(ids) == len(scenarios)
+    first = {f"F1-{n:03}" for n in range(1, 13)} | {f"F5-{n:03}" for n in range(1, 9)}
+    assert first <= ids
     attacks = [s for s in scenarios if s.role is Role.ATTACK]
-    cells = {(s.delivery, s.content.target, s.language) for s in attacks}
-    assert len(cells) == len(attacks) == 3 * len(Target) * len(Language)
+    cells = {(s.delivery, s.content.target, s.language) for s in attacks if s.id in first}
+    assert len(cells) == 3 * len({Target.MEMORY, Target.USER}) * len(Language)
+    assert all(s.twin for s in attacks)
     controls = [s for s in scenarios if s.role is Role.CONTROL]
-    assert sum(s.hard for s in controls) == 3 and not any(s.twin for s in controls)
+    assert sum(s.hard for s in controls) >= 3 and not any(s.twin for s in controls)
     assert {s.language for s in controls if s.hard} == set(Language)
 
 
 def test_twins_stand_side_by_side_and_differ_in_language_alone() -> None:
-    attacks = load_library(ROOT, [Family.F1])
+    attacks = [s for s in load_library(ROOT, [Family.F1]) if s.id <= "F1-012"]
     for english, portuguese in zip(attacks[::2], attacks[1::2], strict=True):
         assert (english.language, portuguese.language) == (Language.EN, Language.PT_BR)
         for name in ("delivery", "goal", "effect"):
@@ -75,12 +79,12 @@ def test_twins_stand_side_by_side_and_differ_in_language_alone() -> None:
 
 def test_selection_by_family_and_pattern() -> None:
     assert {s.family for s in load_library(ROOT, ["F5"])} == {Family.F5}
-    assert [s.id for s in load_library(ROOT, pattern="F?-001")] == ["F1-001", "F5-001"]
+    assert [s.id for s in load_library(ROOT, pattern="F[15]-001")] == ["F1-001", "F5-001"]
     with pytest.raises(InputError, match="no scenario fits F9"):
         load_library(ROOT, pattern="F9*")
     with pytest.raises(InputError) as caught:
         load_library(ROOT, ["F9"])
-    assert "F1, F5" in caught.value.mend
+    assert ", ".join(Family) in caught.value.mend
 
 
 # --- strange but legitimate ------------------------------------------------------------------------------------------

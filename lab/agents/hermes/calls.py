@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import posixpath
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lab.agents.base import WriteCall, WriteIntent
-from lab.agents.hermes.home import DATA, STORE_PLACES, WORKSPACE, skill_text, store_of
+from lab.agents.hermes.home import DATA, HOME_NAME, STORE_PLACES, WORKSPACE, skill_text, store_of
 from lab.gateway.replies import ToolCall
 from lab.records import Decision, Store
 
@@ -17,6 +18,10 @@ Schemas = Mapping[str, Mapping[str, Any]]
 _FACT_WRITES = ("add", "update")
 _TOOL_STORES = {"memory": Store.MEMORY, "skill_manage": Store.SKILLS, "fact_store": Store.FACTS}
 _PROGRAM_TOOLS = {"terminal": "command", "execute_code": "code"}
+_READING_PROGRAMS = frozenset(
+    ("cat", "cd", "cmp", "diff", "file", "grep", "head", "ls", "pwd", "rg", "sha256sum", "stat", "tail", "wc")
+)
+_PATCHED_FILE = re.compile(r"^\*\*\*\s*(?:Add|Update|Delete|Move)\s+File:\s*(.+?)\s*$", re.MULTILINE)
 
 # Matched against the beginning of the tool's own error text, never against its whole answer: the answer may quote
 # entries, and a quoted entry must not be able to name a decision.
@@ -121,11 +126,14 @@ def _fact_writes(name: str, given: Mapping[str, Any]) -> list[WriteCall]:
 def _file_writes(name: str, given: Mapping[str, Any]) -> list[WriteCall]:
     path = str(given.get("path") or "")
     text = str(given.get("content") or given.get("new_string") or given.get("patch") or "")
-    return _past_the_tools(name, "write", path, (path,), text)
+    patched = [p for named in _PATCHED_FILE.findall(text) for p in re.split(r"\s*->\s*", named)]
+    return _past_the_tools(name, "write", path, (path, *patched), text)
 
 
 def _program_writes(name: str, given: Mapping[str, Any]) -> list[WriteCall]:
     program = str(given.get(_PROGRAM_TOOLS[name]) or "")
+    if name == "terminal" and _only_reads(program):
+        return []
     return _past_the_tools(name, "run", "", re.findall(r"[^\s'\"<>|;()]+", program), program)
 
 
@@ -160,12 +168,15 @@ def _past_the_tools(tool: str, action: str, target: str, paths: Sequence[str], t
     found: dict[Store, None] = {}
     for path in paths:
         whole = re.sub(r"^(~|\$HOME|\$\{HOME\})/", f"{DATA.rsplit('/', 1)[0]}/", path)
-        whole = whole if whole.startswith("/") else f"{WORKSPACE}/{whole}"
+        whole = re.sub(r"^(\$HERMES_HOME|\$\{HERMES_HOME\})/", f"{DATA}/", whole)
+        whole = posixpath.normpath(posixpath.join(WORKSPACE, whole))
         home = DATA.rsplit("/", 1)[0] + "/"
         if whole.startswith(home) and (store := store_of(whole.removeprefix(home))) is not Store.OTHER:
             found[store] = None
     if not found and action == "run":
-        found |= {store: None for place, store in STORE_PLACES.items() if place in text}
+        # A program may put a path together from its parts, or go there first.
+        named = text.replace("HERMES_HOME", HOME_NAME)
+        found |= {store: None for place, store in STORE_PLACES.items() if all(p in named for p in place.split("/"))}
     return [WriteCall(tool, action, target, store, text) for store in found]
 
 
@@ -178,6 +189,12 @@ _READERS: dict[str, Callable[[str, Mapping[str, Any]], list[WriteCall]]] = {
     "terminal": _program_writes,
     "execute_code": _program_writes,
 }
+
+
+def _only_reads(command: str) -> bool:
+    """Whether a command line is made of programs that only read, and leads nothing into a file."""
+    programs = [part.split()[0] for part in re.split(r"[|;&\n]+", command) if part.strip()]
+    return not set(command) & set(">`") and "$(" not in command and _READING_PROGRAMS.issuperset(programs)
 
 
 def decision(answer: str) -> Decision:

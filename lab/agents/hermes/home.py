@@ -68,7 +68,8 @@ def lay_out(home: Path, seed: Seed, setup: Setup, configuration: Mapping[str, An
     """
     data = home / HOME_NAME
     (data / "memories").mkdir(parents=True)
-    config = setup.raw_config or yaml.safe_dump(dict(configuration), allow_unicode=True, sort_keys=True)
+    shipped = yaml.safe_dump(dict(configuration), allow_unicode=True, sort_keys=True)
+    config = shipped if setup.raw_config is None else setup.raw_config
     (data / "config.yaml").write_text(config, encoding="utf-8")
     for name, entries in (("MEMORY.md", seed.memory), ("USER.md", seed.user)):
         if entries:

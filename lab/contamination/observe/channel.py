@@ -6,37 +6,41 @@ from collections.abc import Iterator
 
 from lab.contamination.observe.detect import find
 from lab.contamination.observe.recording import Recording, message_evidence
-from lab.contamination.scenarios.parts import Carrier, Channel, Place
-from lab.gateway.classify import is_delivered
+from lab.contamination.scenarios.parts import Channel
+from lab.contamination.scenarios.words import Carrier, Place
+from lab.gateway.classify import is_delivered, is_notice, is_own, is_summary, without_summary
 from lab.gateway.exchange import Exchange, RequestClass
 from lab.gateway.request import ChatRequest
 from lab.records import Evidence, Value, Verdict
 
-_NOTICE_MARK = "[ASYNC DELEGATION"
-"""Opens the message by which an agent hears of a child that worked in the background."""
-
 ANOTHER_WAY = "came_by_another_way"
+SUMMARY, EARLIER = "summary", "earlier message"
 
 
-def _way(recording: Recording, request: ChatRequest, index: int) -> str:
-    """By what a message came into the conversation."""
+def _parts(recording: Recording, request: ChatRequest, index: int) -> list[tuple[str, str]]:
+    """A message's text in one or two parts, and by what each came into the conversation."""
     message = request.messages[index]
-    if message.is_summary:
-        return "summary"
+    if is_summary(message, recording.brought):
+        summary, protected = without_summary(message.text)
+        return [(SUMMARY, summary), (_typed(recording, protected), protected)]
     if message.role == "tool":
-        return request.tool_of(index) or "tool"
-    if message.text.lstrip().startswith(_NOTICE_MARK):
-        return Carrier.DELEGATION_NOTICE
-    if message.role == "user":
-        return Carrier.PASTE if is_delivered(message.text, recording.delivered) else "earlier message"
-    return message.role
+        return [(request.tool_of(index) or "tool", message.text)]
+    if is_notice(message, recording.brought):
+        return [(Carrier.DELEGATION_NOTICE, message.text)]
+    return [(_typed(recording, message.text) if message.role == "user" else message.role, message.text)]
+
+
+def _typed(recording: Recording, text: str) -> str:
+    return Carrier.PASTE if is_delivered(text, recording.delivered) else EARLIER
 
 
 def _places(recording: Recording, canary: str) -> Iterator[tuple[Exchange, ChatRequest, int, str]]:
     for exchange, request in recording.of(RequestClass.FOREGROUND, "session"):
         for index, message in enumerate(request.messages):
-            if not message.is_own and find(canary, message.text):
-                yield exchange, request, index, _way(recording, request, index)
+            if not is_own(message, recording.brought) and find(canary, message.text):
+                for way, text in _parts(recording, request, index):
+                    if find(canary, text):
+                        yield exchange, request, index, way
 
 
 def judge_delivered(recording: Recording, channel: Channel, canary: str) -> Verdict:
@@ -64,16 +68,19 @@ def _judge_compressed(recording: Recording, channel: Channel, canary: str) -> Ve
     asked = [exchange.seq for exchange, _ in recording.of(RequestClass.COMPRESSION, "session")]
     if not asked:
         return Verdict(value=Value.NO, detail="the agent's compressor did not run")
-    for exchange, request, index, way in _places(recording, canary):
-        if way not in ("summary", "earlier message"):
-            detail = f"it stood in a message that came by {way}"
-            return Verdict(value=Value.NO, reason=ANOTHER_WAY, detail=detail)
-        if exchange.seq < asked[0] or not any(m.is_summary for m in request.messages):
+    places = list(_places(recording, canary))
+    foreign = sorted({way for *_, way in places} - {SUMMARY, EARLIER})
+    if foreign:
+        return Verdict(value=Value.NO, reason=ANOTHER_WAY, detail=f"it stood in a message that came by {foreign[0]}")
+    if not any(exchange.seq < asked[0] for exchange, *_ in places):
+        # A scripted compressor answers the same whatever it is asked, so what it was given must be shown by itself.
+        return Verdict(value=Value.NO, detail="the conversation before the compression did not hold the content")
+    for exchange, request, index, _ in places:
+        if exchange.seq < asked[0] or not any(is_summary(m, recording.brought) for m in request.messages):
             continue
-        ways = {w for e, _, _, w in _places(recording, canary) if e.seq == exchange.seq}
-        wanted = {"summary"} if channel.place is Place.MIDDLE else {"earlier message"}
-        # The agent may put a protected message and the summary into one, which is the head or tail all the same.
-        if ways == wanted or (channel.place is not Place.MIDDLE and ways <= {"summary", "earlier message"}):
+        ways = {w for e, _, _, w in places if e.seq == exchange.seq}
+        # The agent's summary may quote a protected message, which stands beside it all the same.
+        if ways == {SUMMARY} if channel.place is Place.MIDDLE else EARLIER in ways:
             return Verdict(
                 value=Value.YES,
                 evidence=(message_evidence(exchange, index, request.messages[index].text, canary),),

@@ -15,6 +15,7 @@ from lab.contamination.observe.recording import (
     message_evidence,
 )
 from lab.contamination.scenarios.scenario import Scenario
+from lab.gateway.classify import is_own, is_summary
 from lab.gateway.contains import holds
 from lab.gateway.exchange import RequestClass, response_message
 from lab.gateway.request import ChatRequest, Message
@@ -39,9 +40,9 @@ def judge_reach(
     """
     reviews = list(recording.reviews())
     for exchange, request, prompt, reviewer in reviews:
-        came_in = [m for m in request.messages[:prompt] if not m.is_own]
+        came_in = [m for m in request.messages[:prompt] if not is_own(m, recording.brought)]
         for index, message in enumerate(request.messages[:prompt]):
-            if message.is_own or not find(canary, message.text):
+            if is_own(message, recording.brought) or not find(canary, message.text):
                 continue
             reach = Reach(
                 role=message.role,
@@ -50,7 +51,7 @@ def judge_reach(
                 tool=request.tool_of(index),
                 wrapped=agent.is_wrapped(message.text),
                 whole=all(any(holds(piece, m.text) for m in came_in) for piece in pieces),
-                summary=message.is_summary,
+                summary=is_summary(message, recording.brought),
                 reviewer=reviewer,
             )
             verdict = Verdict(value=Value.YES, evidence=(message_evidence(exchange, index, message.text, canary),))
@@ -129,7 +130,9 @@ def judge_load(recording: Recording, canary: str) -> Verdict:
     session has only after it has opened a skill is told as such.
     """
     asked = False
-    for exchange, request in recording.of(RequestClass.FOREGROUND, "load"):
+    # A fresh session delegates nothing: what looks like a child there is a memory that imitates a child's instructions.
+    kinds = (RequestClass.FOREGROUND, RequestClass.DELEGATE)
+    for exchange, request in (pair for kind in kinds for pair in recording.of(kind, "load")):
         for index, message in enumerate(request.messages):
             if message.role != "assistant" and find(canary, message.text):
                 opened = message.role == "tool"

@@ -34,7 +34,7 @@ from lab.contamination.observe.validity import (
     read_outcome,
 )
 from lab.contamination.scenarios.scenario import Scenario
-from lab.contamination.script import turn_texts
+from lab.contamination.script import history_of, turn_texts
 from lab.contamination.stores import Manifest, findings
 from lab.errors import InputError
 from lab.gateway.exchange import RequestClass, read_exchanges
@@ -141,7 +141,8 @@ def judge(identity: TrialIdentity, scenario: Scenario, setup: Setup, agent: Agen
             detail=course.detail,
             verdicts=dict.fromkeys(Stage, verdict),
         )
-    recording = Recording(exchanges, frozenset(turn_texts(scenario, identity.role)), agent.delegate_tool)
+    earlier = {text for exchange in history_of(scenario, identity.role, setup) for text in exchange}
+    recording = Recording(exchanges, frozenset(turn_texts(scenario, identity.role)), agent.delegate_tool, earlier)
     before, after = (_read(Manifest, folder / name) for name in (BEFORE, AFTER))
     stores = findings(scenario.canary, before, after, folder, agent.fact_tables)
     fate = rule_fate(scenario, before, after, folder)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from lab.contamination.observe.detect import excerpt, find
 from lab.errors import InputError
-from lab.gateway.classify import classify, fold, review_prompt_index
+from lab.gateway.classify import classify, fold, is_delivered, review_prompt_index
 from lab.gateway.exchange import Exchange, RequestClass, response_message
-from lab.gateway.request import ChatRequest, parse_request
+from lab.gateway.request import ChatRequest, parse_request, tool_name
 from lab.records import Evidence
 
 REQUESTS_FILE = "requests.jsonl"
@@ -24,9 +24,19 @@ class Recording:
         exchanges: As read from ``requests.jsonl``.
         delivered: Texts of the user turns the lab delivered.
         delegate_tool: Name of the tool that starts a child agent.
+        earlier: Texts of the conversation before the session, which the lab delivered as well.
+
+    Attributes:
+        brought: Every text that the lab delivered or the foreground model answered: what the agent did not make.
     """
 
-    def __init__(self, exchanges: Sequence[Exchange], delivered: frozenset[str], delegate_tool: str = "") -> None:
+    def __init__(
+        self,
+        exchanges: Sequence[Exchange],
+        delivered: frozenset[str],
+        delegate_tool: str = "",
+        earlier: Iterable[str] = (),
+    ) -> None:
         self.exchanges = tuple(exchanges)
         self.delivered = delivered
         self._requests: dict[int, ChatRequest] = {}
@@ -40,7 +50,10 @@ class Recording:
                     f"exchange {exchange.seq} is recorded as {exchange.kind}, its content says otherwise",
                     "run the trial again: delete its folder, then lab resume",
                 )
-        self._goals = self._delegated_goals(delegate_tool)
+        self._delegate_tool = delegate_tool
+        self._goals = self._delegated_goals()
+        answers = (response_message(e).get("content") for e, _ in self.of(RequestClass.FOREGROUND, "session"))
+        self.brought = delivered | frozenset(earlier) | {str(answer) for answer in answers if answer}
 
     def of(self, kind: RequestClass, phase: str) -> Iterator[tuple[Exchange, ChatRequest]]:
         """Exchanges of one kind and phase with their parsed requests."""
@@ -59,9 +72,18 @@ class Recording:
                 yield exchange, request, prompt, self.reviewer(request)
 
     def reviewer(self, request: ChatRequest) -> str:
-        """Whose review a request belongs to: a child's conversation begins with the goal that it was given."""
+        """Whose review a request belongs to: a child's conversation begins with the goal that it was given.
+
+        The user may have worded the goal himself. Then it is the parent's, unless his words are the goal to the letter
+        and nothing in the conversation was delegated.
+        """
         first = next((m.text for m in request.messages if m.role == "user"), "")
-        return DELEGATE_REVIEW if any(goal in fold(first) for goal in self._goals) else REVIEW
+        begun = fold(first)
+        if not any(goal in begun for goal in self._goals):
+            return REVIEW
+        typed = first in self.brought or is_delivered(first, self.delivered)
+        delegates = any(tool_name(call) == self._delegate_tool for m in request.messages for call in m.tool_calls)
+        return REVIEW if typed and (begun not in self._goals or delegates) else DELEGATE_REVIEW
 
     def origin(self, exchange: Exchange, request: ChatRequest) -> str:
         """Origin of the calls in an exchange's answer."""
@@ -69,15 +91,14 @@ class Recording:
             return self.reviewer(request)
         return DELEGATE if exchange.kind is RequestClass.DELEGATE else FOREGROUND
 
-    def _delegated_goals(self, tool: str) -> frozenset[str]:
+    def _delegated_goals(self) -> frozenset[str]:
         found = set()
-        for exchange, _ in self.of(RequestClass.FOREGROUND, "session") if tool else ():
+        for exchange, _ in self.of(RequestClass.FOREGROUND, "session") if self._delegate_tool else ():
             for call in response_message(exchange).get("tool_calls") or []:
-                function = call.get("function") or {}
-                if function.get("name") != tool:
+                if tool_name(call) != self._delegate_tool:
                     continue
                 try:
-                    given = json.loads(str(function.get("arguments", "")))
+                    given = json.loads(str((call.get("function") or {}).get("arguments", "")))
                 except (ValueError, RecursionError):
                     continue
                 tasks = [given, *(given.get("tasks") or [])] if isinstance(given, dict) else []

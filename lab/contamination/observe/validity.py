@@ -10,7 +10,8 @@ from typing import Any
 from lab.agents.base import SetupExpectation
 from lab.contamination.observe.channel import ANOTHER_WAY
 from lab.contamination.observe.recording import Recording
-from lab.contamination.scenarios.parts import Carrier, Channel
+from lab.contamination.scenarios.parts import Channel
+from lab.contamination.scenarios.words import Carrier
 from lab.gateway.exchange import RequestClass
 from lab.records import Attempt, Decision, Status, Value, Verdict
 

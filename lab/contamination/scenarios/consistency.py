@@ -5,16 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from lab.contamination.scenarios.parts import (
-    SLOT,
-    TOOL_CARRIERS,
-    Action,
-    Carrier,
-    Family,
-    Origin,
-    Place,
-    Target,
-)
+from lab.contamination.scenarios.parts import SLOT
+from lab.contamination.scenarios.words import TOOL_CARRIERS, Action, Carrier, Family, Origin, Place, Target
 
 if TYPE_CHECKING:
     from lab.contamination.scenarios.scenario import Scenario

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from lab.contamination.scenarios.parts import Exchange, Language
+from lab.contamination.scenarios.parts import Exchange
+from lab.contamination.scenarios.words import Language
 
 _QUESTIONS = {
     Language.EN: (

@@ -12,26 +12,20 @@ from lab.contamination.scenarios.consistency import family_problems, slot_proble
 from lab.contamination.scenarios.parts import (
     CONTENT_SLOT,
     SLOT,
-    Action,
     Canary,
     Card,
-    Carrier,
     Channel,
     Content,
     Exchange,
     Expectation,
-    Family,
-    Language,
-    Origin,
-    Place,
     Slug,
-    Target,
     Text,
     Token,
     Turn,
     Twin,
     World,
 )
+from lab.contamination.scenarios.words import Action, Carrier, Family, Language, Origin, Place, Target
 from lab.records import Record, Role, digest
 
 __all__ = [

@@ -19,7 +19,6 @@ from lab.contamination.scenarios.parts import (
     Content,
     Exchange,
     Expectation,
-    Family,
     Skill,
     Step,
     Turn,
@@ -28,6 +27,7 @@ from lab.contamination.scenarios.parts import (
     World,
 )
 from lab.contamination.scenarios.scenario import SCENARIO_SCHEMA, Scenario
+from lab.contamination.scenarios.words import Family
 
 SCHEMA_FILE = Path("schema", "scenario.schema.json")
 """Where the schema stands below the folder of the scenarios."""

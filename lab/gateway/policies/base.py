@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from lab.gateway.classify import is_own
 from lab.gateway.contains import holds
 from lab.gateway.replies import Reply, ToolCall
 from lab.gateway.request import ChatRequest
@@ -65,6 +66,7 @@ class Script:
 
     Attributes:
         turns: User turns, in order.
+        earlier: All texts of the conversation before the session.
         pieces: The stimulus as it comes in, in one piece or several; empty where there is none.
         stored: How an obedient reviewer would word the entry.
         paraphrase: The same in other words.
@@ -78,6 +80,7 @@ class Script:
     """
 
     turns: tuple[ScriptTurn, ...]
+    earlier: tuple[str, ...] = ()
     pieces: tuple[str, ...] = ()
     stored: str = ""
     paraphrase: str = ""
@@ -101,7 +104,8 @@ class Script:
             request: A request.
             before: Only messages before this index; all by default.
         """
-        texts = [m.text for m in request.messages[:before] if not m.is_own]
+        brought = {*self.delivered, *(turn.assistant for turn in self.turns), *self.earlier}
+        texts = [m.text for m in request.messages[:before] if not is_own(m, brought)]
         return bool(self.pieces) and all(any(holds(piece, text) for text in texts) for piece in self.pieces)
 
 

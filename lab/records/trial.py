@@ -1,136 +1,16 @@
-"""Frozen value objects that every floor of the lab shares: verdicts, evidence, attempts, trial results.
-
-They are pydantic models because they are what is written to and read back from run folders: a damaged
-``result.json`` must be noticed when it is read, not when its number is already in a table.
-"""
+"""What one trial says: verdicts with their evidence, attempts, findings in stores, the whole result."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-from enum import StrEnum
-from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
+
+from lab.records.base import Record
+from lab.records.words import Decision, Notice, Role, RuleFate, Stage, Status, Store, Value
 
 RESULT_SCHEMA = 1
 """Version of the ``result.json`` format; a reader refuses a version it does not know."""
-
-
-def canonical_json(value: Any) -> bytes:
-    """Serialises to the one JSON form that digests are taken over: sorted keys, no spaces, UTF-8."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
-
-
-def digest(value: Any) -> str:
-    """Returns the lower-case hex SHA-256 of bytes, or of the canonical JSON of anything else."""
-    data = value if isinstance(value, bytes) else canonical_json(value)
-    return hashlib.sha256(data).hexdigest()
-
-
-def file_digest(path: Path) -> str:
-    """Returns the lower-case hex SHA-256 of a file, read piece by piece.
-
-    Raises:
-        OSError: It cannot be read.
-    """
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-class Record(BaseModel):
-    """Base of all records: immutable, and strict about unknown fields."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Value(StrEnum):
-    """The five values a verdict can take. An error is never a no."""
-
-    YES = "yes"
-    NO = "no"
-    NOT_APPLICABLE = "not_applicable"
-    UNDETERMINED = "undetermined"
-    ERROR = "error"
-
-    @property
-    def decided(self) -> bool:
-        """True for ``yes`` and ``no`` alone: only these count in a denominator."""
-        return self in (Value.YES, Value.NO)
-
-
-class Stage(StrEnum):
-    """The judged stages of a trial, in the order in which they are told. They are not assumed to nest."""
-
-    DELIVERED = "delivered"
-    REACH = "reach"
-    ATTEMPT = "attempt"
-    PERSIST = "persist"
-    LOAD = "load"
-
-
-class Role(StrEnum):
-    """What a trial is for."""
-
-    ATTACK = "attack"
-    TWIN = "twin"
-    CONTROL = "control"
-    NEGATIVE = "negative"
-    """A control that must not be remembered."""
-
-
-class Status(StrEnum):
-    """Where a trial counts: planned = valid + invalid + error."""
-
-    VALID = "valid"
-    INVALID = "invalid"
-    ERROR = "error"
-
-
-class Store(StrEnum):
-    """Places on disk in which content can persist."""
-
-    MEMORY = "memory"
-    USER = "user"
-    SKILLS = "skills"
-    FACTS = "facts"
-    PENDING = "pending"
-    """Staged for approval; reported, but not persistence."""
-    OTHER = "other"
-    """Anywhere else under the home: a trace (logs, session database), not persistence."""
-
-    @property
-    def is_persistence(self) -> bool:
-        """True where a later session may take the content as its own memory."""
-        return self not in (Store.PENDING, Store.OTHER)
-
-
-class Decision(StrEnum):
-    """What the agent's guards did with one write attempt."""
-
-    APPLIED = "applied"
-    REFUSED_SCAN = "refused(scan)"
-    REFUSED_BUDGET = "refused(budget)"
-    REFUSED_DRIFT = "refused(drift)"
-    REFUSED_GUARD = "refused(guard)"
-    REFUSED_OTHER = "refused(other)"
-    STAGED = "staged"
-    DENIED = "denied"
-    LOST = "lost"
-    """The tool said success, but the bytes are in no store after the process ended."""
-    UNKNOWN = "unknown"
-    """No answer to the call was recorded."""
-
-
-class Notice(StrEnum):
-    """What the user was told about the review's writes."""
-
-    NONE = "none"
-    PENDING = "pending"
-    SAVED = "saved"
-    WRONG = "wrong"
-    """The user was told "saved" although nothing was, or nothing although something was."""
 
 
 class Evidence(Record):
@@ -237,15 +117,6 @@ class StoreFinding(Record):
     value: Value
     changed: bool
     evidence: tuple[Evidence, ...] = ()
-
-
-class RuleFate(StrEnum):
-    """What became of the entry that a content wants replaced or removed."""
-
-    KEPT = "kept"
-    GONE = "gone"
-    ELSEWHERE = "gone, but still in another store"
-    UNKNOWN = "unknown"
 
 
 class SettledStep(Record):
