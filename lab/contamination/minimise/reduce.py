@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from lab.agents.base import Setup
 from lab.contamination.observe.detect import find
-from lab.contamination.scenarios.parts import Carrier
+from lab.contamination.scenarios.words import Carrier
 from lab.contamination.scenarios.scenario import Scenario
 from lab.contamination.script import history_of, turn_texts
 
@@ -161,7 +161,8 @@ def _padding(scenario: Scenario) -> list[Unit]:
 
 def _with_padding(scenario: Scenario, kept: Collection[Unit]) -> dict[str, Any]:
     data = plain(scenario)
-    data["channel"]["padding"] = len(kept)
+    if _padding(scenario):
+        data["channel"]["padding"] = len(kept)
     return data
 
 
