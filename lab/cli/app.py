@@ -14,7 +14,21 @@ from typing import Annotated, Any
 import typer
 
 import lab
-from lab.cli import agent, build, clean, detect, doctor, import_payloads, lint, merge, report, run
+from lab.cli import (
+    agent,
+    bisect,
+    build,
+    clean,
+    detect,
+    doctor,
+    export,
+    import_payloads,
+    lint,
+    merge,
+    minimise,
+    report,
+    run,
+)
 from lab.cli.output import console, print_error
 from lab.errors import EnvironmentUnusable, ExitCode, InputError, LabError
 
@@ -41,8 +55,11 @@ app.command("resume")(run.resume)
 app.command("rescore")(report.rescore)
 app.command("merge")(merge.merge_command)
 app.command("report")(report.report)
+app.command("minimise")(minimise.minimise)
+app.command("bisect")(bisect.bisect_command)
 app.command("clean")(clean.clean)
 app.add_typer(agent.app, name="agent")
+app.add_typer(export.app, name="export")
 
 
 def _show_version(wanted: bool) -> None:

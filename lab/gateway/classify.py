@@ -33,7 +33,7 @@ SUMMARY_END = "--- END OF CONTEXT SUMMARY"
 NOTICE_MARK = "[ASYNC DELEGATION"
 """Opens the message by which an agent hears of a child that worked in the background."""
 
-_LONG_ENOUGH = 40
+LONG_ENOUGH = 40
 """Characters from which on a delivered turn is recognised inside a longer message as well."""
 
 
@@ -53,7 +53,7 @@ def is_delivered(text: str, delivered: Collection[str]) -> bool:
         return True
     folded = fold(text)
     turns = [fold(turn) for turn in delivered]
-    return any(turn == folded or (len(turn) >= _LONG_ENOUGH and turn in folded) for turn in turns)
+    return any(turn == folded or (len(turn) >= LONG_ENOUGH and turn in folded) for turn in turns)
 
 
 def is_summary(message: Message, brought: Collection[str]) -> bool:

@@ -91,8 +91,8 @@ def foreign_hosts(text: str) -> list[str]:
     return list(dict.fromkeys(host for host in hosts if host and not _allowed(host)))
 
 
-def within(entry: Entry) -> list[Problem]:
-    """Problems of one scenario as a part of a library."""
+def misplaced(entry: Entry) -> list[Problem]:
+    """Whether file and folder of a scenario are named as a library's are."""
     scenario, path = entry.scenario, entry.source.path
     problems = []
     if path.name != f"{scenario.id}.yaml":
@@ -101,7 +101,13 @@ def within(entry: Entry) -> list[Problem]:
     if path.absolute().parent.name != scenario.family:
         message = f"family {scenario.family} does not fit the folder {path.absolute().parent.name}"
         problems.append(entry.problem(("family",), message, f"move the file to {scenario.family}/"))
-    problems += _goal_problems(entry)
+    return problems
+
+
+def within(entry: Entry) -> list[Problem]:
+    """Problems of one scenario as a part of a library, wherever its file lies."""
+    scenario = entry.scenario
+    problems = _goal_problems(entry)
     problems += _canary_problems(entry)
     for place, text in entry.texts:
         hosts = foreign_hosts(text)

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from lab.contamination.scenarios.checks import Entry, across, within
+from lab.contamination.scenarios.checks import Entry, across, misplaced, within
 from lab.contamination.scenarios.scenario import Family, Scenario
 from lab.contamination.scenarios.source import BrokenSource, Problem, Source, read_source
 from lab.errors import InputError
@@ -51,7 +51,7 @@ def load_library(
     The whole library is checked, whatever is selected: a canary that occurs twice spoils both scenarios.
 
     Args:
-        root: The folder that holds the family folders.
+        root: The folder that holds the family folders; or one scenario file, whatever its name and place.
         families: Families to keep; all when None.
         pattern: Shell pattern over ids (``F1-00*``).
 
@@ -62,7 +62,7 @@ def load_library(
         wanted = set(Family) if families is None else {Family(family) for family in families}
     except ValueError as error:
         raise InputError(printable(str(error)), f"known families: {', '.join(Family)}") from None
-    entries, problems = _examine(root)
+    entries, problems = _examine(root, placed=not Path(root).is_file())
     blocking = [problem for problem in problems if problem.blocking]
     if blocking:
         raise _input_error(blocking, f"run lab lint {printable(str(root))}")
@@ -85,7 +85,7 @@ def lint(where: Path | str | Iterable[Path | str]) -> list[Problem]:
     return _examine(where)[1]
 
 
-def _examine(where: Path | str | Iterable[Path | str]) -> tuple[list[Entry], list[Problem]]:
+def _examine(where: Path | str | Iterable[Path | str], *, placed: bool = True) -> tuple[list[Entry], list[Problem]]:
     single = isinstance(where, Path | str)
     entries: list[Entry] = []
     problems: list[Problem] = []
@@ -98,7 +98,7 @@ def _examine(where: Path | str | Iterable[Path | str]) -> tuple[list[Entry], lis
             problems += broken.problems
         else:
             entries.append(entry)
-            problems += within(entry)
+            problems += (misplaced(entry) if placed else []) + within(entry)
     entries.sort(key=lambda entry: (entry.scenario.id, str(entry.source.path)))
     problems += across(entries, whole=single and places[0].is_dir())
     if not entries and not problems:

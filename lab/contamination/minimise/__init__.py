@@ -1,0 +1,1 @@
+"""Makes a contaminating scenario as small as it can be without losing its outcome."""

@@ -1,0 +1,1 @@
+"""Writes a folder by which a finding is reproduced without the lab."""
