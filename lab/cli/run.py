@@ -28,8 +28,8 @@ from lab.cli.places import (
 from lab.cli.report import DERIVED, open_run, report_on
 from lab.contamination.plan import DEFAULT_MODELS, SESSION_LIMITS, create_run, load_setup, plan_trials
 from lab.contamination.scenarios.library import load_library
+from lab.contamination.sessions.work import sweep_work_directories
 from lab.contamination.suite import Suite
-from lab.contamination.trial import sweep_work_directories
 from lab.errors import ErrorBudgetExceeded, ExitCode
 from lab.isolation.base import Backend, PreparedEnvironment
 from lab.isolation.select import select_backend
