@@ -27,7 +27,7 @@ import threading
 import traceback
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import entry
 import relay
@@ -91,11 +91,16 @@ class Zygote:
         resource.setrlimit(resource.RLIMIT_MSGQUEUE, (0, 0))
 
     def learn(self, output: list[int]) -> dict[str, Any]:
-        """Runs a session as it would run under a cold start and tells what it imported, in that order."""
+        """Runs a session as it would run under a cold start.
+
+        Returns:
+            Beside what ``run`` returns, ``modules``: what it imported, in that order; ``touched``: which paths of the
+            home mere importing looked at, and whether at their content, names or kind.
+        """
         with open(os.memfd_create("modules"), "r+b") as report:
             answer = self._session(output, report.fileno())
             report.seek(0)
-            return {**answer, "modules": json.loads(report.read() or b"[]")}
+            return {"modules": [], "touched": {}, **json.loads(report.read() or b"{}"), **answer}
 
     def preload(self, modules: list[str]) -> dict[str, Any]:
         """Imports the agent; ``unfit`` says why this process must not be copied, and is empty where it may be."""
@@ -148,7 +153,7 @@ class Zygote:
         module.__dict__.update(__file__=self._driver[0], __builtins__=__builtins__)
         sys.modules["__main__"] = module
         if report is not None:
-            report_modules_at_exit(report)
+            Observer(report)
         with open(self._driver[0], "rb") as stream:
             code = compile(stream.read(), self._driver[0], "exec")
         exec(code, module.__dict__)
@@ -217,21 +222,51 @@ def fork(work: Callable[[], None], output: list[int], shut: list[socket.socket])
         os._exit(code)
 
 
-def report_modules_at_exit(report: int) -> None:
-    """Has this process write the names of its modules before it ends, but for those that came from no installation."""
-    leave = os._exit
-    places = (sys.prefix, sys.base_prefix, os.path.dirname(os.path.abspath(__file__)))
+class Observer:
+    """Sees, in the process of a rehearsal, which modules a session imports and what of the home importing touches.
 
-    def tell(code: int) -> None:
-        found = []
+    Args:
+        report: Descriptor of the file to which it all is written before the process ends.
+    """
+
+    EVENTS: ClassVar = {
+        **dict.fromkeys(("open", "sqlite3.connect"), "content"),
+        **dict.fromkeys(("os.listdir", "os.scandir"), "names"),
+        **dict.fromkeys(("os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.chmod"), "kind"),
+    }
+    """Audit events, and what of the path each may make importing depend on."""
+
+    def __init__(self, report: int) -> None:
+        self._report = report
+        self._home = os.environ["HOME"]
+        self._touched: dict[str, set[str]] = {}
+        self._leave = os._exit
+        os._exit = self._tell  # type: ignore[assignment]
+        sys.addaudithook(self._hear)
+
+    def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event not in self.EVENTS or not arguments or not isinstance(arguments[0], (str, bytes, os.PathLike)):
+            return
+        path = os.path.abspath(os.fsdecode(arguments[0]))
+        if path.startswith(self._home + "/") and any(map(_is_initialising, list(sys.modules.values()))):
+            self._touched.setdefault(os.path.relpath(path, self._home), set()).add(self.EVENTS[event])
+
+    def _tell(self, code: int) -> None:
+        places = (sys.prefix, sys.base_prefix, os.path.dirname(os.path.abspath(__file__)))
+        modules = []
         for name, module in list(sys.modules.items()):
             origin = getattr(getattr(module, "__spec__", None), "origin", None)
             if origin and (origin in ("built-in", "frozen") or origin.startswith(places)):
-                found.append(name)
-        os.write(report, json.dumps(found).encode())
-        leave(code)
+                modules.append(name)
+        touched = {path: sorted(parts) for path, parts in self._touched.items()}
+        told = memoryview(json.dumps({"modules": modules, "touched": touched}).encode())
+        while told:
+            told = told[os.write(self._report, told) :]
+        self._leave(code)
 
-    os._exit = tell  # type: ignore[assignment]
+
+def _is_initialising(module: Any) -> bool:
+    return bool(getattr(getattr(module, "__spec__", None), "_initializing", False))
 
 
 def end_everything() -> None:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from lab.contamination.sessions.base import Launch, SessionEnd, Start
 from lab.contamination.sessions.cold import run_cold
+from lab.contamination.sessions.imports import Lesson
 from lab.contamination.sessions.slot import Slot
 from lab.contamination.sessions.warm_sandbox import WarmSandbox, WarmStartFailed
 from lab.contamination.sessions.work import remove_tree
@@ -23,7 +24,7 @@ class WarmSessions:
         self._lock = threading.Lock()
         self._learning = threading.Lock()
         self._idle: list[WarmSandbox] = []
-        self._modules: dict[str, list[str]] = {}
+        self._lessons: dict[str, Lesson] = {}
 
     @property
     def start(self) -> Start:
@@ -71,11 +72,11 @@ class WarmSessions:
 
     def _make(self, launch: Launch, cancel: threading.Event) -> WarmSandbox:
         """A new sandbox; the first of a kind learns what to import, for all."""
-        if (known := self._modules.get(launch.key)) is None:
+        if (known := self._lessons.get(launch.key)) is None:
             with self._learning:
-                if (known := self._modules.get(launch.key)) is None:
+                if (known := self._lessons.get(launch.key)) is None:
                     sandbox = WarmSandbox(launch, None, cancel)
-                    self._modules[launch.key] = sandbox.modules
+                    self._lessons[launch.key] = sandbox.lesson
                     return sandbox
         return WarmSandbox(launch, known, cancel)
 
@@ -103,6 +104,7 @@ class WarmPlace:
         self._launch, self._sandbox, self._fault = launch, sandbox, fault
         self.slot = slot
         self.home, self.io = slot.home, slot.io
+        self._virgin = True
 
     def fresh_io(self) -> None:
         """See ``Place.fresh_io``."""
@@ -115,7 +117,12 @@ class WarmPlace:
         """See ``Place.run``; the labels stay with sandboxes that are made for one session."""
         if self._fault is not None:
             return self._fault
-        if self._sandbox is not None and self._sandbox.fit:
-            return self._sandbox.run(phase, cancel, died)
-        # The trial's earlier session left something that only the end of a sandbox takes away.
+        sandbox, virgin, self._virgin = self._sandbox, self._virgin, False
+        if sandbox is not None and sandbox.fit:
+            if virgin:
+                sandbox.trace.lay(self.home)
+            if sandbox.trace.holds_in(self.home):
+                return sandbox.run(phase, cancel, died)
+        # An earlier session of this trial left what only the end of a sandbox takes away, or the home is not the one
+        # that the agent was imported over.
         return run_cold(self._launch, self, phase, labels, cancel, died)

@@ -13,6 +13,7 @@ from lab.contamination.sessions.base import (
     interrupted,
 )
 from lab.contamination.sessions.channel import Channel, Door, Ending
+from lab.contamination.sessions.imports import ImportsTooMuch, Lesson, Trace, files_of
 from lab.contamination.sessions.rehearsal import rehearsal, seed
 from lab.contamination.sessions.slot import Slot
 from lab.errors import EnvironmentUnusable, LabError, SandboxError, SandboxOutOfMemory, SandboxStartFailed
@@ -47,16 +48,17 @@ class WarmSandbox:
     Attributes:
         key: ``Launch.key`` of what it was made for.
         slot: Its directories.
-        modules: Names of the modules it was told to import, in order.
+        lesson: What it was told to import.
+        trace: What that did to a home.
         fit: False when it must not be used again.
     """
 
-    def __init__(self, launch: Launch, modules: list[str] | None, cancel: threading.Event) -> None:
+    def __init__(self, launch: Launch, lesson: Lesson | None, cancel: threading.Event) -> None:
         """Starts it.
 
         Args:
             launch: What it is for.
-            modules: What to import; None where that is to be found out first.
+            lesson: What to import; None where that is to be found out first.
             cancel: Ends the start.
 
         Raises:
@@ -76,8 +78,8 @@ class WarmSandbox:
         self._thread = threading.Thread(target=self._run, name="warm-sandbox", daemon=True)
         try:
             self._channel = self._open()
-            self.modules = self._learn() if modules is None else modules
-            self._preload()
+            self.lesson = self._learn() if lesson is None else lesson
+            self.trace = self._preload()
         except BaseException:
             self.close()
             raise
@@ -172,7 +174,7 @@ class WarmSandbox:
             raise self._failed()
         return channel
 
-    def _learn(self) -> list[str]:
+    def _learn(self) -> Lesson:
         assert self._channel is not None  # noqa: S101 - made before anything else
         with rehearsal(self._launch, self.slot):
             heard = self._channel.ask(
@@ -186,19 +188,29 @@ class WarmSandbox:
         if not self.slot.clear():
             raise EnvironmentUnusable("the agent marks its home so that it cannot be emptied", "lab run --start cold")
         # Where the rehearsal failed, every session will meet the same failure by itself.
-        return [str(name) for name in heard.answer["modules"]] if heard.answer["code"] == 0 else []
+        if heard.answer["code"] != 0:
+            return Lesson()
+        touched = {path: tuple(parts) for path, parts in heard.answer["touched"].items()}
+        return Lesson(tuple(heard.answer["modules"]), touched)
 
-    def _preload(self) -> None:
+    def _preload(self) -> Trace:
         assert self._channel is not None  # noqa: S101 - made before anything else
-        # A module may read the configuration while it is imported.
         seed(self._launch, self.slot)
-        heard = self._channel.ask(
-            {"op": "preload", "modules": self.modules}, seconds=START_SECONDS, stop=self._cancel.is_set
-        )
+        before = files_of(self.slot.home)
+        command = {"op": "preload", "modules": list(self.lesson.modules)}
+        heard = self._channel.ask(command, seconds=START_SECONDS, stop=self._cancel.is_set)
         if heard.ending is not Ending.ANSWERED:
             raise self._failed()
-        if unfit := str(heard.answer["unfit"]) or ("" if self.slot.clear() else "its home cannot be emptied"):
+        unfit = str(heard.answer["unfit"])
+        try:
+            trace = Trace.of(self.slot.home, before, self.lesson.touched)
+        except ImportsTooMuch as error:
+            unfit = unfit or str(error)
+        if not self.slot.clear():
+            unfit = unfit or "its home cannot be emptied"
+        if unfit:
             raise EnvironmentUnusable(f"this build cannot be started warm: {unfit}"[:300], "lab run --start cold")
+        return trace
 
     def _failed(self) -> Exception:
         """Why the sandbox did not come up."""
