@@ -26,11 +26,13 @@ from lab.cli.places import (
     setup_path,
 )
 from lab.cli.report import DERIVED, open_run, report_on
-from lab.contamination.plan import DEFAULT_MODELS, SESSION_LIMITS, create_run, load_setup, plan_trials
+from lab.contamination.plan import DEFAULT_MODELS, LOCK, SESSION_LIMITS, create_run, load_setup, plan_trials
 from lab.contamination.scenarios.library import load_library
+from lab.contamination.sessions.base import Start
 from lab.contamination.sessions.work import sweep_work_directories
 from lab.contamination.suite import Suite
-from lab.errors import ErrorBudgetExceeded, ExitCode
+from lab.contamination.warm_proof import AUTO, settle_start
+from lab.errors import ErrorBudgetExceeded, ExitCode, InputError
 from lab.isolation.base import Backend, PreparedEnvironment
 from lab.isolation.select import select_backend
 from lab.runs import runner
@@ -63,6 +65,14 @@ ReuseOption = Annotated[
     Path | None,
     typer.Option("--reuse", help="Earlier run folder: equal cells are taken over, the rest is run."),
 ]
+StartOption = Annotated[
+    str,
+    typer.Option(
+        "--start",
+        envvar="LAB_START",
+        help="How the agent's sessions are started: cold, warm (forked from an imported agent), or auto.",
+    ),
+]
 DryOption = Annotated[bool, typer.Option("--plan", help="Print the plan and stop.")]
 
 
@@ -81,14 +91,18 @@ def run(
     scenarios: ScenariosOption = DEFAULT_SCENARIOS,
     reports: ReportsOption = DEFAULT_REPORTS,
     reuse: ReuseOption = None,
+    start: StartOption = Start.COLD.value,
     plan: DryOption = False,
     json: JsonOption = False,
 ) -> None:
     """Run scenarios through the agent's real background review and write the report."""
+    if start not in (*Start, AUTO):
+        raise InputError(f"unknown start {start!r}", "use cold, warm or auto")
     sweep_work_directories()
     library = load_library(scenarios, _split(families), select)
     chosen = [load_setup(setup_path(name)) for name in _split(setups)]
     isolation = select_backend(backend)
+    isolation.reap()  # what a killed lab left
     build = prepare(isolation, agent_version, base)
     trials = plan_trials(library, build, chosen, _split(models), repeats)
     _print_plan(trials, isolation.name)
@@ -98,6 +112,13 @@ def run(
         return
     limits = replace(SESSION_LIMITS, wall_seconds=timeout)
     earlier = RunFolder.open(reuse) if reuse else None
+    if earlier:
+        locked = str(earlier.read(LOCK).get("start", Start.COLD))
+        if start not in (AUTO, locked):
+            told = f"{safe(earlier.run_id)} was started {safe(locked)}"
+            raise InputError(told, f"lab run --start {safe(locked)} --reuse {safe(str(reuse))}")
+        start = locked
+    settled = settle_start(start, isolation, [build.environment], chosen, limits, console.print)
     folder = create_run(
         reports,
         scenarios=library,
@@ -108,6 +129,7 @@ def run(
         repeats=repeats,
         limits=limits,
         reused=earlier.run_id if earlier else "",
+        start=settled,
     )
     with folder.lock():
         suite = Suite(folder)
@@ -133,6 +155,7 @@ def resume(
     sweep_work_directories()
     with open_run(path, reports) as suite:
         isolation = select_backend(suite.backend_name)
+        isolation.reap()
         build = prepare(isolation, suite.versions[0], base)
         _work_off(suite, isolation, build.environment, jobs, error_budget, json=json, retry_errors=retry_errors)
 

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from lab.agents.base import Setup
 from lab.contamination.scenarios.scenario import Scenario
+from lab.contamination.sessions.base import Start
 from lab.errors import EnvironmentUnusable, InputError
 from lab.gateway.policies.base import SCRIPTED
 from lab.gateway.policies.scripted import policy_named
@@ -122,6 +123,7 @@ def create_run(
     repeats: int = 1,
     limits: Limits = SESSION_LIMITS,
     reused: str = "",
+    start: Start = Start.COLD,
 ) -> RunFolder:
     """Makes a run folder with its plan, its lock and copies of its scenarios.
 
@@ -135,6 +137,7 @@ def create_run(
         repeats: Trials of each cell.
         limits: Bounds of a session.
         reused: Id of the run from which equal cells will be taken over; empty for none.
+        start: How sessions are started. No cell depends on it.
 
     Raises:
         InputError: Nothing to run, or a name is not known.
@@ -161,6 +164,7 @@ def create_run(
         "models": list(models),
         "scenarios": {s.id: s.digest for s in scenarios},
         "reused_run": reused,
+        "start": start.value,
         "limits": {"memory_bytes": limits.memory_bytes, "wall_seconds": limits.wall_seconds},
     }
     folder = RunFolder.create(root, new_run_id(digest([t["cell"] for t in trials])))

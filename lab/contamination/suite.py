@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import threading
 from collections.abc import Callable
@@ -14,7 +15,9 @@ from lab.agents.hermes.adapter import HermesAgent
 from lab.contamination.observe.judge import COURSE, TrialIdentity, judge
 from lab.contamination.plan import LOCK, PLAN, SCENARIOS
 from lab.contamination.scenarios.scenario import Scenario
+from lab.contamination.sessions.base import Start
 from lab.contamination.trial import Bench, run_trial
+from lab.contamination.warm_proof import sessions_named
 from lab.errors import ErrorBudgetExceeded, InputError
 from lab.gateway.server import GatewayHost
 from lab.isolation.base import Backend, Limits, PreparedEnvironment
@@ -52,6 +55,7 @@ class Suite:
             self.backend_name = str(self.lock["backend"]["name"])
             self.versions = [str(b["version"]) for b in self.lock["builds"].values()]
             self.environments = {str(b["environment_digest"]) for b in self.lock["builds"].values()}
+            self.start = Start(self.lock.get("start", Start.COLD))
             bounds = self.lock["limits"]
             self.limits = Limits(int(bounds["memory_bytes"]), wall_seconds=float(bounds["wall_seconds"]))
             locked = {str(name): str(value) for name, value in self.lock["scenarios"].items()}
@@ -181,8 +185,8 @@ class Suite:
                     blown.set()
             on_progress(progress)
 
-        with GatewayHost() as gateways:
-            bench = Bench(backend, environment, self.agent, gateways, self.limits, self.folder.run_id)
+        with GatewayHost() as gateways, contextlib.closing(sessions_named(self.start)) as sessions:
+            bench = Bench(backend, environment, self.agent, gateways, self.limits, self.folder.run_id, sessions)
 
             def execute(trial: str, cancel: threading.Event) -> str:
                 planned = self.trials[trial]
