@@ -42,11 +42,43 @@ class Lesson:
 
 
 @dataclass(frozen=True)
+class Contents:
+    """What is in a home.
+
+    Attributes:
+        directories: Modes by path.
+        files: Modes and bytes by path.
+    """
+
+    directories: Mapping[str, int]
+    files: Mapping[str, tuple[int, bytes]]
+
+    @classmethod
+    def of(cls, home: Path) -> Contents:
+        """Reads a home in which no session has run.
+
+        Raises:
+            ImportsTooMuch: It holds more than can be copied, or what is neither file nor directory.
+        """
+        directories, files, room = {}, {}, _MOST_BYTES
+        for path in sorted(home.rglob("*")):
+            name, info = str(path.relative_to(home)), path.lstat()
+            if stat.S_ISDIR(info.st_mode):
+                directories[name] = stat.S_IMODE(info.st_mode)
+                continue
+            room -= info.st_size
+            if not stat.S_ISREG(info.st_mode) or room < 0:
+                raise ImportsTooMuch(f"importing the agent makes {name} in its home, which cannot be copied")
+            files[name] = (stat.S_IMODE(info.st_mode), path.read_bytes())
+        return cls(directories, files)
+
+
+@dataclass(frozen=True)
 class Trace:
     """What importing left in a home and saw of it.
 
     Attributes:
-        directories: Modes of all directories, by path.
+        directories: Modes of the directories that importing made, or gave another mode, by path.
         files: Mode and content of the files that importing made, by path.
         touched: As of the lesson.
         seen: State of every touched path afterwards.
@@ -58,33 +90,24 @@ class Trace:
     seen: dict[str, State] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, home: Path, seed: Mapping[str, bytes], touched: Mapping[str, tuple[str, ...]]) -> Trace:
+    def of(cls, home: Path, seed: Contents, touched: Mapping[str, tuple[str, ...]]) -> Trace:
         """Reads it off a home in which the agent was imported.
 
         Args:
             home: The home; no session has run in it.
-            seed: Its files before.
+            seed: What was in it before.
             touched: Paths that importing touches.
 
         Raises:
             ImportsTooMuch: It changed a file that was there, or made what is neither file nor directory.
         """
-        directories, files, room = {}, {}, _MOST_BYTES
-        for path in sorted(home.rglob("*")):
-            name, info = str(path.relative_to(home)), path.lstat()
-            if stat.S_ISDIR(info.st_mode):
-                directories[name] = stat.S_IMODE(info.st_mode)
-                continue
-            room -= info.st_size
-            if not stat.S_ISREG(info.st_mode) or room < 0:
-                raise ImportsTooMuch(f"importing the agent makes {name} in its home, which cannot be copied")
-            data = path.read_bytes()
-            if name not in seed:
-                files[name] = (stat.S_IMODE(info.st_mode), data)
-            elif seed[name] != data:
-                raise ImportsTooMuch(f"importing the agent changes {name} in its home")
-        if gone := seed.keys() - {str(p.relative_to(home)) for p in home.rglob("*")}:
+        after = Contents.of(home)
+        if gone := (seed.directories.keys() | seed.files.keys()) - (after.directories.keys() | after.files.keys()):
             raise ImportsTooMuch(f"importing the agent removes {sorted(gone)} from its home")
+        if changed := [name for name, file in seed.files.items() if after.files[name] != file]:
+            raise ImportsTooMuch(f"importing the agent changes {changed} in its home")
+        directories = {n: mode for n, mode in after.directories.items() if seed.directories.get(n) != mode}
+        files = {name: file for name, file in after.files.items() if name not in seed.files}
         return cls(directories, files, touched, _states(home, touched))
 
     def lay(self, home: Path) -> None:
@@ -111,11 +134,6 @@ class Trace:
             and all(_is(home / name, stat.S_ISREG) for name in self.files)
             and _states(home, self.touched) == self.seen
         )
-
-
-def files_of(home: Path) -> dict[str, bytes]:
-    """Contents of all files of a home that the lab has just made."""
-    return {str(path.relative_to(home)): path.read_bytes() for path in home.rglob("*") if path.is_file()}
 
 
 def _is(path: Path, kind: Callable[[int], bool]) -> bool:

@@ -13,7 +13,7 @@ from lab.contamination.sessions.base import (
     interrupted,
 )
 from lab.contamination.sessions.channel import Channel, Door, Ending
-from lab.contamination.sessions.imports import ImportsTooMuch, Lesson, Trace, files_of
+from lab.contamination.sessions.imports import Contents, ImportsTooMuch, Lesson, Trace
 from lab.contamination.sessions.rehearsal import rehearsal, seed
 from lab.contamination.sessions.slot import Slot
 from lab.errors import EnvironmentUnusable, LabError, SandboxError, SandboxOutOfMemory, SandboxStartFailed
@@ -196,7 +196,7 @@ class WarmSandbox:
     def _preload(self) -> Trace:
         assert self._channel is not None  # noqa: S101 - made before anything else
         seed(self._launch, self.slot)
-        before = files_of(self.slot.home)
+        before = Contents.of(self.slot.home)
         command = {"op": "preload", "modules": list(self.lesson.modules)}
         heard = self._channel.ask(command, seconds=START_SECONDS, stop=self._cancel.is_set)
         if heard.ending is not Ending.ANSWERED:
