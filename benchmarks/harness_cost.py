@@ -47,7 +47,9 @@ from lab.contamination.trial import FRESH_SESSION_TURN, Bench, run_trial
 from lab.gateway.policies.base import Script
 from lab.gateway.policies.scripted import policy_named
 from lab.gateway.server import GatewayHost
+from lab.isolation import cgroup
 from lab.isolation.base import SANDBOX_HOME, Backend, PreparedEnvironment
+from lab.isolation.bwrap_reap import group_identity
 from lab.isolation.select import backend_named
 from lab.records import Status
 
@@ -59,6 +61,7 @@ CORES = 2
 POLICIES = {"always-write": 2, "never-write": 1}
 """Policies, and the sessions that a trial of an attack has under each: a store that changed is looked at afresh."""
 
+ENTER = 'while [ "$1" != -- ]; do echo $$ >"$1" || exit 125; shift; done; shift; exec "$@"'
 AGENT = HermesAgent()
 Sandbox = tuple[Backend, PreparedEnvironment]
 
@@ -163,9 +166,10 @@ def bare_trial(sandbox: Sandbox, gateways: GatewayHost, scenario: Scenario, poli
             give_to_sandbox(home)
             give_to_sandbox(io)
             command = bare_command(*sandbox, home, io)
-            started = time.monotonic()
-            done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
-            seconds += time.monotonic() - started
+            with same_share(sandbox[0]) as enter:
+                started = time.monotonic()
+                done = subprocess.run([*enter, *command], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+                seconds += time.monotonic() - started
             config.write_text(config.read_text().replace(url, ENDPOINT))
         outcome = json.loads((io / OUTCOME_NAME).read_bytes())
         if done.returncode != 0 or not outcome["reviews"]:
@@ -225,6 +229,27 @@ def bare_command(backend: Backend, environment: PreparedEnvironment, home: Path,
     line += ["--bind", str(home), SANDBOX_HOME, "--ro-bind", str(environment.driver), DRIVER_DIRECTORY, "--clearenv"]
     line += [part for name, value in variables.items() for part in ("--setenv", name, value)]
     return [*line, "--chdir", SANDBOX_HOME, *driver]
+
+
+@contextmanager
+def same_share(backend: Backend) -> Iterator[list[str]]:
+    """A control group without limits beside those of sandboxes, and what has a program enter it.
+
+    On a busy machine a program outside would be given another share of the processors than one in a sandbox, and that
+    would be measured. Docker's containers all lie beside one another anyway.
+    """
+    hierarchies = cgroup.detect() if backend.name == "bwrap" else None
+    if hierarchies is None:
+        yield []
+        return
+    group = cgroup.Group.named(hierarchies, group_identity("bare"))
+    for path in group.paths.values():
+        path.mkdir()
+    try:
+        yield ["/bin/sh", "-c", ENTER, "lab", *map(str, group.entry_files()), "--"]
+    finally:
+        group.kill()
+        group.remove()
 
 
 def timed_trial(
