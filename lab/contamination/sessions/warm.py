@@ -76,7 +76,8 @@ class WarmSessions:
             with self._learning:
                 if (known := self._lessons.get(launch.key)) is None:
                     sandbox = WarmSandbox(launch, None, cancel)
-                    self._lessons[launch.key] = sandbox.lesson
+                    if sandbox.lesson.modules:
+                        self._lessons[launch.key] = sandbox.lesson
                     return sandbox
         return WarmSandbox(launch, known, cancel)
 

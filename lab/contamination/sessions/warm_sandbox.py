@@ -81,7 +81,7 @@ class WarmSandbox:
             self.lesson = self._learn() if lesson is None else lesson
             self.trace = self._preload()
         except BaseException:
-            self.close()
+            self.remove()
             raise
 
     def run(self, phase: str, cancel: threading.Event, died: threading.Event) -> SessionEnd:
@@ -103,8 +103,8 @@ class WarmSandbox:
         if not well or heard.answer.get("unclean") != "":
             self.fit = False
         if not well:
-            # Whatever the reason, the sandbox ends here, and its end says whether memory ran out.
-            self.close(abruptly=heard.ending is not Ending.ANSWERED)
+            # Whatever the reason, the sandbox ends here, by itself, for then its end says whether memory ran out.
+            self.close()
         if cancel.is_set():
             raise interrupted()
         if died.is_set():
