@@ -65,6 +65,7 @@ class Header(Record):
     scenarios: dict[str, str] = Field(default_factory=dict)
     driver_digest: str = ""
     reused_run: str = ""
+    start: str = ""
     host: dict[str, str] = Field(default_factory=dict)
 
 
@@ -126,6 +127,7 @@ def read_header(lock: Mapping[str, Any]) -> Header:
         scenarios={key: _word(item) for key, item in sorted(_mapping(lock.get("scenarios")).items())},
         driver_digest=_word(lock.get("driver_digest")),
         reused_run=_word(lock.get("reused_run")),
+        start=_word(lock.get("start")),
         host={key: _word(_mapping(lock.get("host")).get(key)) for key in ("kernel", "arch", "python")},
     )
 
