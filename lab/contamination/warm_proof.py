@@ -7,6 +7,7 @@ for whole families, and that nothing of one trial reaches the next.
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 import threading
 from collections.abc import Callable, Iterable
@@ -125,12 +126,29 @@ def trial_evidence(folder: Path) -> dict[str, Any]:
     for found in result["stores"]:
         if found["store"] == Store.OTHER:
             del found["evidence"]  # lines of the agent's logs, with their times
+    staged = sorted(path for path, state in after.files.items() if state.store is Store.PENDING)
+    exchanges = read_exchanges(folder / REQUESTS)
     return {
-        "requests": [(e.phase, e.kind, e.method, e.path, e.request.data) for e in read_exchanges(folder / REQUESTS)],
-        "stores": {path: state.sha256 for path, state in after.files.items() if state.store is not Store.OTHER},
-        "files": sorted(after.files),
-        "result": result,
+        "requests": [(e.phase, e.kind, e.method, e.path, _without_ids(e.request.data)) for e in exchanges],
+        "stores": {
+            path: state.sha256 for path, state in after.files.items() if state.store not in (Store.OTHER, Store.PENDING)
+        },
+        "staged": len(staged),
+        "files": sorted(path for path in after.files if path not in staged),
+        "result": json.loads(_without_ids(json.dumps(result).encode())),
     }
+
+
+# Behind backslashes where an answer is quoted within another; in the name of a staged write's file, too.
+_STAGED_ID = re.compile(rb'(pending_id\\*": *\\*"|pending/[a-z]+/)[0-9a-f]{8}')
+_STAGED_TIME = re.compile(rb'(created_at\\*": *)[0-9.]+')
+_STAGED_FILE = re.compile(rb'("file": "files/)[0-9a-f]{64}(", "pointer": "[^"]*pending/)')
+
+
+def _without_ids(data: bytes) -> bytes:
+    """Without the random id and the time that the agent gives to each staged write, and the digest that follows."""
+    data = _STAGED_FILE.sub(rb"\1-\2", data)
+    return _STAGED_TIME.sub(rb"\g<1>0", _STAGED_ID.sub(rb"\1-", data))
 
 
 def first_difference(one: dict[str, Any], other: dict[str, Any]) -> str:
