@@ -12,8 +12,8 @@ from pydantic import ValidationError
 
 from lab.agents.base import Setup
 from lab.contamination.observe.detect import find
-from lab.contamination.scenarios.words import Carrier
 from lab.contamination.scenarios.scenario import Scenario
+from lab.contamination.scenarios.words import Carrier
 from lab.contamination.script import history_of, turn_texts
 
 Place = tuple[str | int, ...]
