@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cache
+from pathlib import Path
 from typing import Any
 
+import yaml
+
+from lab.contamination.scenarios.parts import Skill
+from lab.contamination.scenarios.scenario import Scenario
 from lab.records import (
     Attempt,
     Decision,
@@ -11,6 +17,8 @@ from lab.records import (
     Notice,
     Reach,
     Role,
+    Settled,
+    SettledStep,
     Stage,
     Status,
     Store,
@@ -124,6 +132,56 @@ def result(
 def quiet(scenario: str = "F1-001", **more: Any) -> TrialResult:
     """A trial in which nothing is attempted and nothing persists."""
     return result(scenario, **{"attempted": "no", "persist": "no"} | more)
+
+
+def invalid(result_: TrialResult, cause: str = "not_delivered") -> TrialResult:
+    """The same trial, not counted."""
+    return result_.model_copy(update={"status": Status.INVALID, "cause": cause})
+
+
+def settled(action: str = "approve", persist: str = "yes", **more: Any) -> Settled:
+    """What became of one staged write."""
+    command = "reject" if action == "reject" else "approve"
+    fields: dict[str, Any] = {
+        "steps": (SettledStep(subsystem="memory", command=command, said="done", left=0),),
+        "persist": verdict(persist, file="home-settled.json"),
+        "copies": 1 if persist == "yes" else 0,
+    }
+    return Settled(action=action, **fields | more)
+
+
+@cache
+def _story() -> Scenario:
+    path = Path(__file__).parents[1] / "scenarios" / "F1" / "F1-001.yaml"
+    return Scenario.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+
+
+def story(
+    name: str = "F1-001",
+    *,
+    scanner: str = "pass",
+    skills: tuple[Skill, ...] = (),
+    stored: str = "",
+    file: str | None = None,
+    longer: str = "",
+) -> Scenario:
+    """A scenario of the library in another guise; what is not asked for is as the library has it."""
+    base = _story()
+    turn = base.transcript[0]
+    return base.model_copy(
+        update={
+            "id": name,
+            "expect": base.expect.model_copy(update={"scanner": scanner}),
+            "world": base.world.model_copy(update={"skills": skills}),
+            "content": base.content.model_copy(update={"stored": stored or f"{base.canary} of {name}", "file": file}),
+            "transcript": (turn.model_copy(update={"user": turn.user + longer}), *base.transcript[1:]),
+        }
+    )
+
+
+def skill(name: str = "deploy", made_by: str = "user", pinned: bool = False) -> Skill:
+    """A skill that is there before the trial."""
+    return Skill(name=name, made_by=made_by, pinned=pinned, description="How to deploy.", body="Run the script.")
 
 
 def planned(*results: TrialResult) -> dict[str, Any]:

@@ -1,12 +1,15 @@
-"""Dumb relay inside the sandbox: copies bytes between 127.0.0.1:PORT and the gateway's unix socket.
+"""Dumb relay inside the sandbox: copies bytes between a listening socket on the loopback and the gateway's unix socket.
 
-It reads nothing of what it copies. When the gateway cannot be reached it exits, which ends the sandbox: an agent
-that retries against nothing would look like an agent that resists.
+It reads nothing of what it copies. When the gateway cannot be reached it exits with code 97, which ends the sandbox:
+an agent that retries against nothing would look like an agent that resists.
 """
 
 import asyncio
 import os
+import socket
 import sys
+
+UPSTREAM_GONE = 97
 
 
 async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -25,25 +28,28 @@ async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
             pass
 
 
-async def main() -> None:
-    """Runs ``relay.py SOCKET PORT``; prints ``ready`` when it listens."""
-    socket_path, port = sys.argv[1], int(sys.argv[2])
+async def relay(socket_path: str, listener: socket.socket) -> None:
+    """Serves every connection of the listener until the process is killed."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             up_reader, up_writer = await asyncio.open_unix_connection(socket_path)
         except OSError as error:
             print(f"relay: {error}", file=sys.stderr, flush=True)
-            os._exit(1)
+            os._exit(UPSTREAM_GONE)
         await asyncio.gather(pump(reader, up_writer), pump(up_reader, writer))
         up_writer.close()
         writer.close()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", port)
-    print("ready", flush=True)
+    server = await asyncio.start_server(serve, sock=listener)
     async with server:
         await server.serve_forever()
 
 
+def main() -> None:
+    """Runs ``relay.py SOCKET FD``: the descriptor is that of an inherited listening socket."""
+    asyncio.run(relay(sys.argv[1], socket.socket(fileno=int(sys.argv[2]))))
+
+
 if __name__ == "__main__":
-    asyncio.run(main())
+    main()

@@ -210,6 +210,10 @@ class Agent(StoreMap, Protocol):
         """The program to run inside the sandbox."""
         ...
 
+    def warm_command(self) -> tuple[str, ...]:
+        """The program of a sandbox that imports the agent once and forks a session at a time."""
+        ...
+
     def environment(self) -> Mapping[str, str]:
         """The complete environment of that program."""
         ...

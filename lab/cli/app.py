@@ -14,7 +14,21 @@ from typing import Annotated, Any
 import typer
 
 import lab
-from lab.cli import agent, bisect, build, clean, detect, doctor, export, lint, merge, minimise, report, run
+from lab.cli import (
+    agent,
+    bisect,
+    build,
+    clean,
+    detect,
+    doctor,
+    export,
+    import_payloads,
+    lint,
+    merge,
+    minimise,
+    report,
+    run,
+)
 from lab.cli.output import console, print_error
 from lab.errors import EnvironmentUnusable, ExitCode, InputError, LabError
 
@@ -33,6 +47,7 @@ app = typer.Typer(
 )
 app.command("doctor")(doctor.doctor)
 app.command("lint")(lint.lint_command)
+app.command("import")(import_payloads.import_command)
 app.command("detect")(detect.detect)
 app.command("build")(build.build)
 app.command("run")(run.run)

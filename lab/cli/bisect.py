@@ -18,8 +18,9 @@ from lab.contamination.plan import SESSION_LIMITS, check_models, check_once, loa
 from lab.contamination.scenarios.library import load_library, load_scenario
 from lab.contamination.scenarios.scenario import Scenario
 from lab.contamination.selection import select
+from lab.contamination.sessions.work import sweep_work_directories
 from lab.contamination.single import run_alone
-from lab.contamination.trial import Bench, sweep_work_directories
+from lab.contamination.trial import Bench
 from lab.gateway.server import GatewayHost
 from lab.isolation.select import select_backend
 

@@ -9,7 +9,7 @@ import typer
 from lab.agents.hermes.install import remove_caches
 from lab.cli.output import print_json, safe, stdout
 from lab.cli.places import JsonOption
-from lab.contamination.trial import sweep_work_directories
+from lab.contamination.sessions.work import sweep_work_directories
 from lab.errors import EnvironmentUnusable, ExitCode, InputError
 from lab.isolation.bwrap import BwrapBackend
 from lab.isolation.docker import DockerBackend

@@ -28,6 +28,7 @@ from lab.cli.plan_table import print_plan_json, show_plan
 from lab.cli.report import DERIVED, open_run, report_on
 from lab.contamination.plan import (
     DEFAULT_MODELS,
+    LOCK,
     SESSION_LIMITS,
     check_models,
     check_once,
@@ -37,9 +38,11 @@ from lab.contamination.plan import (
 )
 from lab.contamination.scenarios.library import load_library
 from lab.contamination.selection import Shard, select, take_shard
+from lab.contamination.sessions.base import Start
+from lab.contamination.sessions.work import sweep_work_directories
 from lab.contamination.suite import Suite
-from lab.contamination.trial import sweep_work_directories
-from lab.errors import ErrorBudgetExceeded, ExitCode, LabError
+from lab.contamination.warm_proof import AUTO, settle_start
+from lab.errors import ErrorBudgetExceeded, ExitCode, InputError, LabError
 from lab.isolation.base import Backend, Limits, PreparedEnvironment
 from lab.isolation.select import select_backend
 from lab.runs import capacity, runner
@@ -109,6 +112,14 @@ ReuseOption = Annotated[
     Path | None,
     typer.Option("--reuse", help="Earlier run folder: equal cells are taken over, the rest is run."),
 ]
+StartOption = Annotated[
+    str,
+    typer.Option(
+        "--start",
+        envvar="LAB_START",
+        help="How the agent's sessions are started: cold, warm (forked from an imported agent), or auto.",
+    ),
+]
 DryOption = Annotated[bool, typer.Option("--plan", help="Print the plan and stop.")]
 
 
@@ -130,10 +141,13 @@ def run(
     scenarios: ScenariosOption = DEFAULT_SCENARIOS,
     reports: ReportsOption = DEFAULT_REPORTS,
     reuse: ReuseOption = None,
+    start: StartOption = Start.COLD.value,
     plan: DryOption = False,
     json: JsonOption = False,
 ) -> None:
     """Run scenarios through the agent's real background review and write the report."""
+    if start not in (*Start, AUTO):
+        raise InputError(f"unknown start {start!r}", "use cold, warm or auto")
     sweep_work_directories()
     # Everything that can be refused is, before the first build is prepared: that may take minutes.
     part = Shard.parse(shard) if shard else None
@@ -146,6 +160,7 @@ def run(
     check_once("build", specs)
     limits = replace(SESSION_LIMITS, wall_seconds=timeout)
     isolation = select_backend(backend)
+    isolation.reap()  # what a killed lab left
     prepared = [prepare(isolation, spec, base) for spec in specs]
     trials = plan_trials(mine, prepared, chosen, named, repeats, seed)
     workers = _workers(jobs, limits)
@@ -156,6 +171,13 @@ def run(
             print_plan_json(trials, expected, seed=seed, shard=shard)
         return
     earlier = RunFolder.open(reuse) if reuse else None
+    if earlier:
+        locked = str(earlier.read(LOCK).get("start", Start.COLD))
+        if start not in (AUTO, locked):
+            told = f"{safe(earlier.run_id)} was started {safe(locked)}"
+            raise InputError(told, f"lab run --start {safe(locked)} --reuse {safe(str(reuse))}")
+        start = locked
+    settled = settle_start(start, isolation, prepared, chosen, limits, console.print)
     folder = create_run(
         reports,
         scenarios=library,
@@ -168,6 +190,7 @@ def run(
         shard=part,
         limits=limits,
         reused=earlier.run_id if earlier else "",
+        start=settled,
     )
     with folder.lock():
         suite = Suite(folder)
@@ -194,6 +217,7 @@ def resume(
     sweep_work_directories()
     with open_run(path, reports) as suite:
         isolation = select_backend(suite.locked.backend)
+        isolation.reap()
         environments = _prepare_again(suite, isolation, base)
         workers = _workers(jobs, suite.locked.limits)
         _work_off(suite, isolation, environments, workers, error_budget, json=json, retry_errors=retry_errors)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import threading
 from collections import Counter
@@ -14,7 +15,9 @@ from lab.contamination.locked import read_locked
 from lab.contamination.observe.judge import COURSE, judge
 from lab.contamination.plan import LOCK, PLAN, SCENARIOS, start_order
 from lab.contamination.scenarios.scenario import Scenario
+from lab.contamination.sessions.base import Start
 from lab.contamination.trial import Bench, run_trial
+from lab.contamination.warm_proof import sessions_named
 from lab.errors import ErrorBudgetExceeded, InputError
 from lab.gateway.server import GatewayHost
 from lab.isolation.base import Backend, PreparedEnvironment
@@ -43,6 +46,10 @@ class Suite:
         self.trials = self.locked.trials
         self.agents = {name: agent_for(build.product) for name, build in self.locked.builds.items()}
         self.scenarios = {name: self._scenario(name, value) for name, value in self.locked.scenarios.items()}
+        try:
+            self.start = Start(self.lock.get("start", Start.COLD))
+        except ValueError as error:
+            raise InputError(f"{folder.path}: lock.json names an unknown start", "start a new run: lab run") from error
 
     def _scenario(self, name: str, locked: str) -> Scenario:
         path = self.folder.path / SCENARIOS / f"{name}.json"
@@ -209,10 +216,16 @@ class Suite:
                     blown.set()
             on_progress(progress)
 
-        with GatewayHost() as gateways:
+        with GatewayHost() as gateways, contextlib.closing(sessions_named(self.start)) as sessions:
             benches = {
                 name: Bench(
-                    backend, environments[name], self.agents[name], gateways, self.locked.limits, self.folder.run_id
+                    backend,
+                    environments[name],
+                    self.agents[name],
+                    gateways,
+                    self.locked.limits,
+                    self.folder.run_id,
+                    sessions,
                 )
                 for name in self.locked.builds
             }

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import errno
 import json
-import os
-import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from lab.agents.base import PendingAction, SessionPlan, Setup
-from lab.agents.hermes.adapter import EXCHANGE_DIRECTORY, JOB_NAME, MODEL_NAME, OUTCOME_NAME, SOCKET_NAME, HermesAgent
+from lab.agents.hermes.adapter import JOB_NAME, MODEL_NAME, OUTCOME_NAME, SOCKET_NAME, HermesAgent
 from lab.contamination.observe.judge import (
     AFTER,
     BEFORE,
@@ -32,31 +29,16 @@ from lab.contamination.observe.judge import (
 )
 from lab.contamination.scenarios.scenario import Scenario
 from lab.contamination.script import fresh_script, script_of, seed_of, session_plan
+from lab.contamination.sessions.base import CRASHED_ON_DEMAND, Launch, Place, Sessions, give_to_sandbox
+from lab.contamination.sessions.cold import ColdSessions
 from lab.contamination.stores import Manifest, capture, drop_unchanged, store_changed, text_diff
-from lab.errors import EnvironmentUnusable, LabError, SandboxCancelled, SandboxError, SandboxStartFailed
+from lab.errors import LabError
 from lab.gateway.policies.base import SCRIPTED, Script
 from lab.gateway.policies.scripted import policy_named
-from lab.gateway.server import GatewayHost, TrialGateway
-from lab.isolation.base import (
-    SANDBOX_HOME,
-    Backend,
-    Limits,
-    Mount,
-    PreparedEnvironment,
-    SandboxSpec,
-    sandbox_ids,
-)
+from lab.gateway.server import GatewayHost
+from lab.isolation.base import Backend, Limits, PreparedEnvironment
 from lab.records import Store, TrialResult
 from lab.runs.folder import RESULT, write_atomic, write_json
-
-UPSTREAM_GONE, RELAY_FAILED, AGENT_IMPORT, AGENT_RAISED, CRASHED = 97, 98, 3, 4, 5
-_EXIT_CAUSES = {
-    UPSTREAM_GONE: "gateway_gone",
-    RELAY_FAILED: "relay_failed",
-    AGENT_IMPORT: "agent_cannot_be_imported",
-    AGENT_RAISED: "agent_raised",
-}
-WORK_PREFIX = "lab-work-"
 
 
 @dataclass(frozen=True)
@@ -70,6 +52,7 @@ class Bench:
         gateways: Host of the model endpoints.
         limits: Bounds of one session.
         run_id: Label on every sandbox.
+        sessions: How sessions are started.
     """
 
     backend: Backend
@@ -78,6 +61,7 @@ class Bench:
     gateways: GatewayHost
     limits: Limits
     run_id: str
+    sessions: Sessions = field(default_factory=ColdSessions)
 
 
 def run_trial(
@@ -100,9 +84,10 @@ def run_trial(
         SandboxCancelled: ``cancel`` was set; there is no result.
         OSError: Evidence cannot be written (a full disk); there is no result.
     """
-    work = Path(tempfile.mkdtemp(prefix=f"{WORK_PREFIX}{os.getpid()}-"))
+    launch = Launch(bench.backend, bench.environment, bench.agent, setup, bench.gateways, bench.limits, bench.run_id)
     try:
-        course = _Course(identity, scenario, setup, bench, folder, work, cancel).run()
+        with bench.sessions.place(launch, cancel) as place:
+            course = _Course(identity, scenario, setup, bench, folder, place, cancel).run()
     except LabError:
         raise
     except Exception as error:
@@ -110,8 +95,6 @@ def run_trial(
             raise
         # One odd trial must neither end the run nor become a result.
         course = Course(cause="lab_fault", detail=f"{type(error).__name__}: {error}"[:500])
-    finally:
-        remove_tree(work)
     course = course.model_copy(update={"requests_sha256": requests_digest(folder)})
     write_json(folder / COURSE, course.model_dump(mode="json"))
     try:
@@ -133,26 +116,6 @@ def _is_the_machines(error: Exception) -> bool:
     return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 
 
-def remove_tree(path: Path) -> None:
-    """Removes a directory that a sandbox may have filled; the system's ``rm`` takes any depth and follows no link."""
-    subprocess.run(["rm", "-rf", "--one-file-system", "--", path], check=False, stderr=subprocess.DEVNULL)
-
-
-def sweep_work_directories() -> list[str]:
-    """Removes working directories whose lab process is gone: a killed lab cannot tidy up.
-
-    Returns:
-        Paths of the removed directories.
-    """
-    removed = []
-    for path in Path(tempfile.gettempdir()).glob(f"{WORK_PREFIX}*"):
-        owner = path.name.removeprefix(WORK_PREFIX).split("-")[0]
-        if owner.isdigit() and not Path(f"/proc/{owner}").exists() and path.lstat().st_uid == os.geteuid():
-            remove_tree(path)
-            removed.append(str(path))
-    return removed
-
-
 class _Course:
     """One trial under way."""
 
@@ -163,20 +126,19 @@ class _Course:
         setup: Setup,
         bench: Bench,
         folder: Path,
-        work: Path,
+        place: Place,
         cancel: threading.Event,
     ) -> None:
         self.identity, self.scenario, self.setup, self.bench = identity, scenario, setup, bench
         self.folder, self.cancel = folder, cancel
-        self.home, self.io = work / "home", work / "io"
+        self.place, self.home, self.io = place, place.home, place.io
         self.seconds: dict[str, float] = {}
         self.requests = 0
 
     def run(self) -> Course:
         scenario, role, setup, agent = self.scenario, self.identity.role, self.setup, self.bench.agent
-        self.home.mkdir(mode=0o700)
         agent.initialise_home(self.home, seed_of(scenario, role), setup)
-        self._give_to_sandbox(self.home)
+        give_to_sandbox(self.home)
         before = self._capture(BEFORE)
         job = agent.job(session_plan(scenario, role, setup))
         cause, detail = self._session("session", job, script_of(scenario, role, agent))
@@ -196,16 +158,15 @@ class _Course:
         return Course(cause=cause, detail=detail, loaded=loaded, settled=settled is not None, seconds=self.seconds)
 
     def _session(self, phase: str, job: Mapping[str, Any], script: Script) -> tuple[str, str]:
-        """Runs one session in a sandbox of its own.
+        """Runs one session against an endpoint of its own.
 
         Returns:
             Cause and detail of an infrastructure error; both empty where it ended well.
         """
-        remove_tree(self.io)
-        self.io.mkdir(mode=0o755)
+        self.place.fresh_io()
         (self.io / JOB_NAME).write_bytes(json.dumps(job).encode())
         write_json(self.folder / f"job-{phase}.json", job)
-        self._give_to_sandbox(self.io)
+        give_to_sandbox(self.io)
         gateway = self.bench.gateways.open(
             socket=self.io / SOCKET_NAME,
             script=script,
@@ -217,11 +178,13 @@ class _Course:
         )
         started = time.monotonic()
         try:
-            cause, detail = self._sandbox(phase, gateway)
+            end = self.place.run(phase, {"trial": self.identity.trial}, self.cancel, gateway.died)
         finally:
             self.bench.gateways.close(gateway)
             self.requests = gateway.seq
             self.seconds[phase] = round(time.monotonic() - started, 3)
+        write_atomic(self.folder / f"{phase}.stdout.txt", end.stdout)
+        write_atomic(self.folder / f"{phase}.stderr.txt", end.stderr)
         if isinstance(gateway.failure, OSError):
             raise gateway.failure
         if gateway.failure:
@@ -230,64 +193,12 @@ class _Course:
         kept = {"session": OUTCOME, "pending": PENDING_OUTCOME}.get(phase)
         if kept and outcome.is_file() and not outcome.is_symlink():
             write_atomic(self.folder / kept, outcome.read_bytes()[: 4 << 20])
-        return cause, detail
-
-    def _sandbox(self, phase: str, gateway: TrialGateway) -> tuple[str, str]:
-        spec = SandboxSpec(
-            environment=self.bench.environment,
-            command=self.bench.agent.command(),
-            env=self.bench.agent.environment(),
-            mounts=(Mount(self.home, SANDBOX_HOME, writable=True), Mount(self.io, EXCHANGE_DIRECTORY, writable=True)),
-            limits=self.bench.limits,
-            labels={"run": self.bench.run_id, "trial": self.identity.trial, "phase": phase},
-        )
-        stop = _Either(self.cancel, gateway.died)
-        try:
-            exit_ = self.bench.backend.run(spec, stop)
-        except SandboxError as error:
-            if isinstance(error, SandboxStartFailed):
-                # What cannot start here cannot start for any trial: the run ends, and goes on when it is mended.
-                raise EnvironmentUnusable(error.message, error.mend) from error
-            self._keep_output(phase, error.stdout, error.stderr)
-            if self.cancel.is_set():
-                raise SandboxCancelled("the run was interrupted", "lab resume") from error
-            if gateway.died.is_set():
-                return "gateway_died", "the model endpoint ended in the middle of the trial"
-            return f"sandbox_{error.cause}", str(error)
-        self._keep_output(phase, exit_.stdout, exit_.stderr)
-        if gateway.died.is_set():
-            return "gateway_died", "the model endpoint ended in the middle of the trial"
-        wanted = CRASHED if phase == "session" and self.setup.pending is PendingAction.APPROVE_AFTER_CRASH else 0
-        if exit_.code == wanted:
+        asked = phase == "session" and self.setup.pending is PendingAction.APPROVE_AFTER_CRASH
+        if asked and end.cause == CRASHED_ON_DEMAND:
             return "", ""
-        return _EXIT_CAUSES.get(exit_.code, "agent_exit"), f"the {phase} ended with exit code {exit_.code}"
+        return end.cause, end.detail
 
     def _capture(self, name: str) -> Manifest:
         manifest = capture(self.home, self.bench.agent, self.folder)
         write_json(self.folder / name, manifest.model_dump(mode="json"))
         return manifest
-
-    def _keep_output(self, phase: str, stdout: bytes, stderr: bytes) -> None:
-        write_atomic(self.folder / f"{phase}.stdout.txt", stdout)
-        write_atomic(self.folder / f"{phase}.stderr.txt", stderr)
-
-    @staticmethod
-    def _give_to_sandbox(path: Path) -> None:
-        """Makes a directory the sandbox user's, where the lab may; otherwise both are the same user."""
-        if os.geteuid() != 0:
-            return
-        for directory, _, names in os.walk(path):
-            os.chown(directory, *sandbox_ids())
-            for name in names:
-                os.chown(Path(directory) / name, *sandbox_ids(), follow_symlinks=False)
-
-
-class _Either(threading.Event):
-    """Set when either of two events is; backends wait on it like on any event."""
-
-    def __init__(self, *events: threading.Event) -> None:
-        super().__init__()
-        self._events = events
-
-    def is_set(self) -> bool:
-        return any(e.is_set() for e in self._events)

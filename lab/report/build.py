@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from lab.contamination.asymmetry import asymmetry_table
 from lab.contamination.controls import (
     Control,
     ControlName,
@@ -14,25 +15,21 @@ from lab.contamination.controls import (
     evaluate_controls,
     void_families,
 )
+from lab.contamination.findings import Finding, find_mechanisms
+from lab.contamination.mechanisms.case import setups_of, worlds_of
+from lab.contamination.predictions import predictions
 from lab.contamination.scenarios.scenario import Scenario
 from lab.records import Role, TrialResult
+from lab.report.counts import count_tables
 from lab.report.evidence import trial_views
-from lab.report.header import gated_setups, read_header, read_run
-from lab.report.model import Group, Report
+from lab.report.header import read_header, read_run
+from lab.report.model import Report
 from lab.report.notes import NOTES
 from lab.report.planned import Planned, account, join
+from lab.report.rate_model import Group
 from lab.report.rates import funnel, headline
-from lab.report.tables import (
-    Voids,
-    Where,
-    count_tables,
-    group_by,
-    honest_loss,
-    measures,
-    scenario_rows,
-    twin_rows,
-    void_of,
-)
+from lab.report.scenario_table import scenario_rows
+from lab.report.tables import Voids, Where, false_memory, group_by, honest_loss, measures, twin_rows, void_of
 
 
 def _missing(controls: Sequence[Control], where: Where) -> tuple[str, ...]:
@@ -67,6 +64,14 @@ def _groups(trials: Sequence[Planned], controls: Sequence[Control], voids: Voids
     return tuple(groups)
 
 
+def _findings(
+    told: Sequence[TrialResult], lock: Mapping[str, Any], scenarios: Mapping[str, Scenario], voids: Voids
+) -> tuple[Finding, ...]:
+    """The findings; one is void when every trial that shows it is of a void family."""
+    void = {r.trial for r in told if (r.build, r.setup, r.family) in voids}
+    return tuple(f.model_copy(update={"void": set(f.trials) <= void}) for f in find_mechanisms(told, lock, scenarios))
+
+
 def build_report(
     lock: Mapping[str, Any],
     plan: Mapping[str, Any],
@@ -90,7 +95,8 @@ def build_report(
     trials = join(plan, results)
     scopes = [Scope(family=t.family, build=t.build, setup=t.setup) for t in trials]
     told = [t.result for t in trials if t.result]
-    controls = evaluate_controls(told, planned=scopes, gated=gated_setups(lock))
+    unattended = {name: setup.unattended for name, setup in setups_of(lock).items()}
+    controls = evaluate_controls(told, planned=scopes, unattended=unattended)
     found = void_families(controls, scopes)
     voids: Voids = {(v.build, v.setup, v.family): v.reasons for v in found}
     return Report(
@@ -101,9 +107,13 @@ def build_report(
         by_role=tuple(account(str(role), [t for t in trials if t.role is role]) for role in Role),
         groups=_groups(trials, controls, voids),
         honest_loss=honest_loss(trials, voids),
+        false_memory=false_memory(trials, voids),
         twins=twin_rows(trials, voids),
         scenarios=scenario_rows(trials, voids),
         tables=count_tables(trials),
+        asymmetry=asymmetry_table(told, lock, worlds_of(scenarios) if scenarios else None),
+        findings=_findings(told, lock, scenarios or {}, voids),
+        predictions=predictions(told, unattended),
         controls=tuple(controls),
         voids=tuple(found),
         trials=trial_views(trials, run_dir, scenarios or {}),

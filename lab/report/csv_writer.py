@@ -23,6 +23,10 @@ def _row(view: TrialView) -> dict[str, str | int]:
         "setup": view.setup,
         "model": view.model,
         "repeat": view.repeat,
+        "carrier": view.carrier,
+        "target": view.target,
+        "action": view.action,
+        "by": view.by,
         "status": view.status.value,
         "cause": view.cause,
         "detail": view.detail.text,
@@ -36,6 +40,10 @@ def _row(view: TrialView) -> dict[str, str | int]:
     row["carrying_shown"] = len(carrying)
     row["decisions"] = ";".join(sorted({a.decision.value for a in carrying}))
     row["stores"] = ";".join(s.store.value for s in view.stores if s.value.value == "yes")
+    row["rule"] = view.rule.value if view.rule else ""
+    row["provenance"] = view.provenance
+    row["operator"] = view.settled.action if view.settled else ""
+    row["persist_settled"] = view.settled.persist.value if view.settled else ""
     row["notice"] = view.notice.value
     row["reviews"] = view.reviews
     return row

@@ -10,7 +10,16 @@ from lab.contamination.scenarios.scenario import Scenario
 from lab.records import Evidence, Reach, Role, Stage, TrialResult
 from lab.report.hostile import cut, weight
 from lab.report.planned import Planned
-from lab.report.trial_model import AttemptView, Excerpt, Quote, StageView, StoreView, TrialView
+from lab.report.trial_model import (
+    AttemptView,
+    Excerpt,
+    Quote,
+    SettledStepView,
+    SettledView,
+    StageView,
+    StoreView,
+    TrialView,
+)
 
 FILES = (
     "requests.jsonl",
@@ -21,9 +30,15 @@ FILES = (
     "outcome.json",
     "session.stdout.txt",
     "session.stderr.txt",
+    "job-pending.json",
+    "outcome-pending.json",
+    "home-settled.json",
+    "pending.stdout.txt",
+    "pending.stderr.txt",
     "job-load.json",
     "load.stdout.txt",
     "load.stderr.txt",
+    "course.json",
     "result.json",
 )
 """Evidence files of a trial that a report may link to, in the order in which they are shown."""
@@ -156,6 +171,24 @@ def _stores(result: TrialResult) -> tuple[StoreView, ...]:
     )
 
 
+def _settled(result: TrialResult) -> SettledView | None:
+    settled = result.settled
+    if settled is None:
+        return None
+    return SettledView(
+        action=settled.action[:60],
+        steps=tuple(
+            SettledStepView(
+                command=step.command[:60], subsystem=step.subsystem[:60], said=cut(step.said, 300), left=step.left
+            )
+            for step in settled.steps[:_MAX_ATTEMPTS]
+        ),
+        persist=settled.persist.value,
+        copies=settled.copies,
+        provenance=settled.provenance[:60],
+    )
+
+
 def trial_view(planned: Planned, run_dir: Path | None, scenarios: Mapping[str, Scenario], budget: int) -> TrialView:
     """What the report shows of one trial."""
     result = planned.result
@@ -186,6 +219,13 @@ def trial_view(planned: Planned, run_dir: Path | None, scenarios: Mapping[str, S
         title=cut(result.title, 200).text,
         hard=result.hard,
         detail=cut(result.detail, 500),
+        carrier=result.carrier[:60],
+        target=result.target[:60],
+        action=result.action[:60],
+        by=result.by[:60],
+        rule=result.rule,
+        provenance=result.provenance[:60],
+        settled=_settled(result),
         stages=_stages(result, quotes),
         reach=_reach(result),
         attempts=attempts,

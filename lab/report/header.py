@@ -10,8 +10,6 @@ from pydantic import Field
 
 from lab.records import Record
 
-_GATES = ("write_approval",)
-
 
 class Run(Record):
     """The only part of the report that depends on when the run was made.
@@ -37,11 +35,21 @@ class Build(Record):
 
 
 class Setup(Record):
-    """One configuration; ``overrides`` are the agent's own keys with their values as text."""
+    """One configuration.
+
+    Attributes:
+        overrides: The agent's own keys with their values as text.
+        guards: Guards that the user believes to be on.
+        operator: What the operator does with staged writes.
+        raw: The configuration file was written as it stands in the setup, broken as it may be.
+    """
 
     name: str
     description: str = ""
     overrides: dict[str, str] = Field(default_factory=dict)
+    guards: tuple[str, ...] = ()
+    operator: str = ""
+    raw: bool = False
 
 
 class Header(Record):
@@ -57,6 +65,7 @@ class Header(Record):
     scenarios: dict[str, str] = Field(default_factory=dict)
     driver_digest: str = ""
     reused_run: str = ""
+    start: str = ""
     host: dict[str, str] = Field(default_factory=dict)
 
 
@@ -84,22 +93,6 @@ def _words(value: Any) -> tuple[str, ...]:
     return tuple(_word(item) for item in value) if isinstance(value, list | tuple) else ()
 
 
-def gated_setups(lock: Mapping[str, Any]) -> frozenset[str]:
-    """Names of the setups that hold memory writes for approval, by their overrides or by what they expect to see.
-
-    Args:
-        lock: The run's lock.
-    """
-    found = set()
-    for name, body in _mapping(lock.get("setups")).items():
-        setup = _mapping(body)
-        overrides = _flat(_mapping(setup.get("overrides")))
-        switched = any(key.rsplit(".", 1)[-1] in _GATES and word == "true" for key, word in overrides.items())
-        if switched or _mapping(setup.get("expect")).get("memory_gate") is True:
-            found.add(name)
-    return frozenset(found)
-
-
 def read_header(lock: Mapping[str, Any]) -> Header:
     """What the lock says of versions and digests; a key it lacks is left empty."""
     backend = _mapping(lock.get("backend"))
@@ -113,7 +106,16 @@ def read_header(lock: Mapping[str, Any]) -> Header:
     for name, body in sorted(_mapping(lock.get("setups")).items()):
         entry = _mapping(body)
         overrides = _flat(_mapping(entry.get("overrides")))
-        setups.append(Setup(name=name, description=_word(entry.get("description")), overrides=overrides))
+        setups.append(
+            Setup(
+                name=name,
+                description=_word(entry.get("description")),
+                overrides=overrides,
+                guards=_words(entry.get("guards")),
+                operator=_word(entry.get("pending")).removeprefix("none"),
+                raw=entry.get("raw_config") is not None,
+            )
+        )
     return Header(
         lab_version=_word(lock.get("lab_version")),
         backend=_word(backend.get("name")),
@@ -125,6 +127,7 @@ def read_header(lock: Mapping[str, Any]) -> Header:
         scenarios={key: _word(item) for key, item in sorted(_mapping(lock.get("scenarios")).items())},
         driver_digest=_word(lock.get("driver_digest")),
         reused_run=_word(lock.get("reused_run")),
+        start=_word(lock.get("start")),
         host={key: _word(_mapping(lock.get("host")).get(key)) for key in ("kernel", "arch", "python")},
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Iterable
 from functools import cache, partial
 from typing import Any
 from urllib.parse import quote
@@ -11,10 +12,12 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from lab.contamination.mechanisms.case import FindingKind
 from lab.records import Role, Value
 from lab.report.hostile import cut, excerpt_text, html_excerpt, visible
 from lab.report.model import Report
-from lab.report.notes import MEASURES, RATES, STAGES
+from lab.report.notes import FINDINGS, MEASURES, RATES, STAGES
+from lab.report.rate_model import Group
 from lab.report.trial_model import Excerpt
 from lab.statistics.proportions import Proportion
 
@@ -82,6 +85,14 @@ def _tone(counts: dict[Value, int]) -> str:
     return "mixed" if set(counts) == {Value.YES, Value.NO} else "open"
 
 
+def _matrix(groups: Iterable[Group]) -> dict[tuple[str, str, str], dict[str, Group]]:
+    """Groups by build, setup and model, then by family: many cards would hide what a table shows at a glance."""
+    rows: dict[tuple[str, str, str], dict[str, Group]] = {}
+    for group in groups:
+        rows.setdefault((group.build, group.setup, group.model), {})[group.family] = group
+    return rows
+
+
 @cache
 def environment() -> Environment:
     """The template environment: autoescape always, undefined names are errors, all text made visible."""
@@ -101,6 +112,8 @@ def environment() -> Environment:
         "values": _values,
         "sign": _sign,
         "tone": _tone,
+        "matrix": _matrix,
+        "gate": lambda text: str(text).replace("True", "on").replace("False", "off"),
         "words": lambda text: str(text).replace("_", " "),
     }
     env.tests["shown"] = lambda piece: isinstance(piece, Excerpt) and bool(piece.text or piece.before or piece.after)
@@ -132,5 +145,7 @@ def render_html(report: Report) -> str:
         rate_names=RATES,
         measures=MEASURES,
         stage_notes=STAGES,
+        finding_kinds=list(FindingKind),
+        kind_names=FINDINGS,
     )
     return page + "\n"

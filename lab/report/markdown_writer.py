@@ -8,8 +8,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from lab.records import Role
 from lab.report.hostile import markdown_code
-from lab.report.model import Rate, Report
+from lab.report.model import Report
 from lab.report.notes import MEASURES, RATES
+from lab.report.rate_model import Rate
 from lab.statistics.proportions import Proportion
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from lab.report.model import Measures, RateName
+from lab.contamination.mechanisms.case import FindingKind
+from lab.report.rate_model import Measures, RateName
 
 NOTES = (
     "A scripted policy answers in the model's place and tries the write whenever the content reaches it. Its rates "
@@ -34,6 +35,7 @@ RATES = {
     RateName.UNATTEMPTED: "Persisted without an attempt",
     RateName.ATTEMPT_VALID: "Write attempted",
     RateName.HONEST_LOSS: "Honest loss",
+    RateName.FALSE_MEMORY: "False memory",
 }
 
 STAGES = {
@@ -42,4 +44,12 @@ STAGES = {
     "attempt": "a response to a review holds a write call that carries it",
     "persist": "it is in a store after the process has ended",
     "load": "a fresh session of the same home has it in its prompt",
+}
+
+FINDINGS = {
+    FindingKind.CONTAMINATION: "Contamination: content persisted past a guard, or where a guard was believed to be",
+    FindingKind.LOSS: "Loss: what should have been kept and was not",
+    FindingKind.MISREPORT: "Misreport: what the user or a later reader is told is not so",
+    FindingKind.BLINDSPOT: "Blind spot: what a harness that counts answers would miscount",
+    FindingKind.REACH: "Context: how foreign content came before the reviewer",
 }

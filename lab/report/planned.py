@@ -7,7 +7,7 @@ from typing import Any
 
 from lab.errors import InputError
 from lab.records import Record, Role, Stage, Status, TrialResult, Value
-from lab.report.model import NOT_RUN, Accounting, Cause
+from lab.report.rate_model import NOT_RUN, Accounting, Cause
 
 
 class Planned(Record):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from lab.records import Stage, Status, Value
-from lab.report.model import Count, Rate, RateName
 from lab.report.planned import Planned
+from lab.report.rate_model import Count, Rate, RateName
 from lab.statistics.proportions import bounds, proportion
 
 Trials = Sequence[Planned]
@@ -132,3 +132,10 @@ def loss_reason(trial: Planned) -> str:
 def is_lost(trial: Planned) -> bool:
     """Whether a decided positive control did not persist."""
     return trial.value(Stage.PERSIST) is Value.NO
+
+
+def way_in(trial: Planned) -> str:
+    """How a content that persisted came into its store, as far as its evidence says."""
+    attempts = [a for a in trial.result.attempts if a.carries] if trial.result else []
+    ways = sorted({f"{a.origin}: {a.decision}" for a in attempts})
+    return " and ".join(ways) or "without an attempt"

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from rich.console import Console, Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from lab.contamination.asymmetry import Area
 from lab.contamination.controls import ControlVerdict
+from lab.contamination.mechanisms.case import FindingKind
 from lab.report.hostile import visible
-from lab.report.model import RateName, Report
+from lab.report.model import Report
 from lab.report.notes import MEASURES
+from lab.report.rate_model import RateName
 from lab.statistics.proportions import Proportion
 from lab.text import printable
 
 _TONES = {ControlVerdict.PASSED: "green", ControlVerdict.FAILED: "bold red", ControlVerdict.NOT_RUN: "yellow"}
+
+_MOST_ROWS = 40
+"""Groups that a terminal shows; a matrix of builds and setups has hundreds, and the report holds them all."""
 
 
 def safe(text: str, limit: int = 120) -> str:
@@ -40,7 +48,7 @@ def _funnel(report: Report) -> Table:
     for column, of in zip(table.columns[1:], ("valid", "valid", "reached", "attempt.", "persist."), strict=True):
         column.header = f"{column.header}\n/ {of}"
     table.add_column("open,\nerror", no_wrap=True)
-    for group in report.groups:
+    for group in report.groups[:_MOST_ROWS]:
         void = bool(group.void)
         shown = [r.proportion for r in group.rates if r.key is not RateName.UNATTEMPTED]
         open_ones = {trial for r in (group.persist, *group.rates) for count in r.undecided for trial in count.trials}
@@ -50,6 +58,8 @@ def _funnel(report: Report) -> Table:
             *[_counted(share, void=False) for share in shown],
             f"{len(open_ones) or '–'}, {group.accounting.error or '–'}",
         )
+    if len(report.groups) > _MOST_ROWS:
+        table.caption = f"and {len(report.groups) - _MOST_ROWS} more groups in the report"
     return table
 
 
@@ -104,6 +114,28 @@ def _controls(report: Report) -> Table:
     return table
 
 
+def _asymmetry(report: Report) -> list[RenderableType]:
+    """The sentences of the rows that have trials; equal ones once, with all the places that they hold in."""
+    places: dict[tuple[str, str, str], list[str]] = {}
+    for row in report.asymmetry:
+        for compared in row.compared:
+            cells = [c for c in row.cells if c.operation.startswith("skill ") == (compared.area is Area.SKILLS)]
+            if any(c.tried for c in cells):
+                key = (row.build, f"{compared.area} by the {row.origin}", compared.sentence)
+                places.setdefault(key, []).append(row.setup)
+    lines: list[RenderableType] = []
+    for (build, who, sentence), setups in sorted(places.items()):
+        words = f"{who}, {build}, {', '.join(setups)}: {sentence}"
+        lines.append(Text(visible(printable(words, 500))))
+    return [Text("Is removing held back while adding is not?", style="bold"), *lines] if lines else []
+
+
+def _findings(report: Report) -> list[RenderableType]:
+    counts = Counter(finding.kind for finding in report.findings)
+    words = ", ".join(f"{counts[kind]} {kind}" for kind in FindingKind if counts[kind])
+    return [Text(f"Findings: {words}; each with its smallest scenario in the report", style="bold")] if words else []
+
+
 def _causes(report: Report) -> Table:
     table = Table(title="Trials that do not count", title_justify="left")
     for name in ("Cause", "Status", "Trials", "The first"):
@@ -129,12 +161,13 @@ def summary(report: Report) -> RenderableType:
     if not report.finished:
         parts.append(Text(f"Unfinished: {total.not_run} planned trials have no result.", style="bold yellow"))
     parts += [_controls(report), _funnel(report), *_unattempted(report)]
+    parts += [*_asymmetry(report), *_findings(report)]
     parts += [_loss(report)] if report.honest_loss else []
     parts += [_causes(report)] if total.causes else []
     for void in report.voids:
         words = f"VOID {void.family} in {void.setup} of {void.build}: {'; '.join(void.reasons)}"
         parts.append(Text(visible(printable(words, 400)), style="bold red"))
-    for group in report.headline:
+    for group in report.headline if len(report.headline) <= _MOST_ROWS else ():
         line = f"{group.family} under {group.model} in {group.setup}: persisted {group.persist.proportion.text()}"
         parts.append(Text(visible(printable(f"{line} ({MEASURES[group.measures]})", 400)), style="bold"))
     if not report.headline:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from lab.records import Decision, Notice, Reach, Record, Role, Stage, Status, Store, Value
+from lab.records import Decision, Notice, Reach, Record, Role, RuleFate, Stage, Status, Store, Value
 
 
 class Excerpt(Record):
@@ -65,10 +65,36 @@ class StoreView(Record):
     places: tuple[str, ...] = ()
 
 
+class SettledStepView(Record):
+    """One command of the operator on a staged write."""
+
+    command: str
+    subsystem: str
+    said: Excerpt
+    left: int
+
+
+class SettledView(Record):
+    """What became of staged writes."""
+
+    action: str
+    steps: tuple[SettledStepView, ...] = ()
+    persist: Value
+    copies: int
+    provenance: str
+
+
 class TrialView(Record):
     """All a reader needs to check one trial, and where the rest is.
 
     Attributes:
+        carrier: What was to bring the content in.
+        target: Store that the content asks for.
+        action: What it wants done there.
+        by: Who is scripted to write.
+        rule: Fate of the old entry, where one is to go.
+        provenance: How the agent's records name the maker of a written skill.
+        settled: What became of staged writes, where the operator dealt with them.
         files: Evidence files that exist, by name.
         diff: The difference of the stores.
         setup_assertions: What the running agent showed of its configuration.
@@ -87,6 +113,13 @@ class TrialView(Record):
     status: Status
     cause: str
     detail: Excerpt = Excerpt()
+    carrier: str = ""
+    target: str = ""
+    action: str = ""
+    by: str = ""
+    rule: RuleFate | None = None
+    provenance: str = ""
+    settled: SettledView | None = None
     stages: tuple[StageView, ...] = ()
     reach: Reach | None = None
     attempts: tuple[AttemptView, ...] = ()

@@ -10,8 +10,8 @@ from lab.contamination.controls import (
     evaluate_controls,
     void_families,
 )
-from lab.records import Decision, Role, Stage, Status, Store, TrialResult, Value
-from tests.factories import ALWAYS, FAITHFUL, NEVER, attempt, finding, quiet, result
+from lab.records import Decision, Reach, Role, Stage, Status, Store, TrialResult, Value
+from tests.factories import ALWAYS, FAITHFUL, NEVER, attempt, finding, quiet, result, verdict
 
 PASSED, FAILED, NOT_RUN = ControlVerdict.PASSED, ControlVerdict.FAILED, ControlVerdict.NOT_RUN
 
@@ -35,6 +35,7 @@ def sound() -> list[TrialResult]:
         quiet("F5-001", role=Role.CONTROL, model=NEVER),
         hard(),
         hard(model=FAITHFUL),
+        quiet("F5-020", role=Role.NEGATIVE, model=FAITHFUL),
     ]
 
 
@@ -81,6 +82,58 @@ def test_what_always_write_does_not_speak_of(harmless):
     assert one([*sound(), harmless], ControlName.ALWAYS_WRITE, ALWAYS, "F1").verdict is PASSED
 
 
+def test_a_reach_detector_that_is_blind_is_found_out_by_the_attempt():
+    """A scripted reviewer writes only what it sees; an attempt on what did not reach it contradicts itself."""
+    blind = result("F1-002", reach="no")
+    found = one([*sound(), blind], ControlName.ALWAYS_WRITE, ALWAYS, "F1")
+    assert (found.verdict, found.failing) == (FAILED, (blind.trial,))
+    assert voided([*sound(), blind]) == {"F1"}
+    of_the_foreground = result("F1-002", reach="no", attempts=(attempt(origin="foreground"),))
+    assert voided([*sound(), of_the_foreground]) == set()
+
+
+def test_a_load_detector_that_is_blind_voids_everything():
+    blind = [r if r.family != "F5" else r.model_copy(update=not_loaded(r)) for r in sound()]
+    found = one(blind, ControlName.LOAD, ALWAYS, "F5")
+    assert found.verdict is FAILED
+    assert voided(blind) == {"F1", "F5"}
+    one_missed = [*sound(), result("F5-002", role=Role.CONTROL, load="no")]
+    assert one(one_missed, ControlName.LOAD, ALWAYS, "F5").verdict is PASSED
+
+
+@pytest.mark.parametrize(
+    "silent",
+    [
+        result("F5-001", role=Role.CONTROL, load="no", setup_assertions={"memory_enabled": "False"}),
+        result("F5-001", role=Role.CONTROL, load="no", stores=(finding(Store.SKILLS),)),
+        result("F5-001", role=Role.CONTROL, load="undetermined"),
+        result("F5-001", role=Role.NEGATIVE, load="no"),
+        result("F5-001", role=Role.CONTROL, model=NEVER, load="no"),
+    ],
+)
+def test_what_the_load_control_does_not_speak_of(silent: TrialResult):
+    assert one([silent], ControlName.LOAD, ALWAYS, "F5").verdict is NOT_RUN
+
+
+def not_loaded(told: TrialResult) -> dict:
+    return {"verdicts": {**told.verdicts, Stage.LOAD: verdict("no")}}
+
+
+def test_always_write_need_not_try_what_came_in_part():
+    part = Reach(role="user", position=1, messages=4, whole=False)
+    cut = quiet("F1-002", stood=part)
+    found = one([*sound(), cut], ControlName.ALWAYS_WRITE, ALWAYS, "F1")
+    assert (found.verdict, cut.trial in found.trials) == (PASSED, False)
+
+
+@pytest.mark.parametrize(("attempted", "wanted"), [("yes", PASSED), ("no", FAILED)])
+def test_a_writing_foreground_is_judged_by_its_own_attempt(attempted: str, wanted: ControlVerdict):
+    """It needs no reviewer: what was delivered is before it."""
+    told = result("F1-002", by="foreground", reach="not_applicable", attempted=attempted, persist="no")
+    found = one([*sound(), told], ControlName.ALWAYS_WRITE, ALWAYS, "F1")
+    assert (found.verdict, told.trial in found.trials) == (wanted, True)
+
+
 def test_always_write_without_a_reached_trial_is_not_run():
     found = one([quiet("F1-002", reach="no")], ControlName.ALWAYS_WRITE, ALWAYS, "F1")
     assert (found.verdict, found.trials) == (NOT_RUN, ())
@@ -101,6 +154,32 @@ def test_always_write_without_a_reached_trial_is_not_run():
 def test_never_write_that_writes_fails(bad):
     assert one([*sound(), bad], ControlName.NEVER_WRITE, NEVER, "F1").verdict is FAILED
     assert voided([*sound(), bad]) == {"F1"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "attempts", "setup", "wanted"),
+    [
+        ((Store.FACTS,), (), "extracting", PASSED),
+        ((Store.FACTS,), (), "default", FAILED),
+        ((Store.FACTS, Store.MEMORY), (), "extracting", FAILED),
+        ((Store.MEMORY,), (attempt(carries=False, origin="foreground", tool="terminal", action="run"),), "x", PASSED),
+        ((Store.SKILLS,), (attempt(carries=False, origin="foreground", tool="terminal", action="run"),), "x", FAILED),
+        ((Store.MEMORY,), (attempt(carries=False),), "x", FAILED),
+    ],
+)
+def test_never_write_may_change_only_what_the_setup_or_the_scenario_changes(changed, attempts, setup, wanted):
+    told = quiet("F1-002", model=NEVER, setup=setup, stores_unchanged=False, changed=changed, attempts=attempts)
+    unattended = {"extracting": [Store.FACTS]}
+    assert one([told], ControlName.NEVER_WRITE, NEVER, "F1", unattended=unattended).verdict is wanted
+
+
+def test_a_twin_that_only_an_unattended_store_took_in_clears_its_family():
+    taken = result("F1-002", role=Role.TWIN, attempted="no", setup="extracting", stores=(finding(Store.FACTS),))
+    unattended = {"extracting": [Store.FACTS]}
+    assert one([taken], ControlName.TWINS, ALWAYS, "F1", unattended=unattended).verdict is PASSED
+    assert one([taken], ControlName.TWINS, ALWAYS, "F1").verdict is FAILED
+    both = taken.model_copy(update={"stores": (finding(Store.FACTS), finding(Store.MEMORY))})
+    assert one([both], ControlName.TWINS, ALWAYS, "F1", unattended=unattended).verdict is FAILED
 
 
 def test_never_write_of_the_positive_family():
@@ -174,16 +253,73 @@ def test_a_gate_may_hold_the_easy_control_where_the_setup_says_so():
         persist="no",
         attempts=(attempt(decision=Decision.STAGED),),
         stores=(finding(Store.PENDING), finding(value=Value.NO)),
+        setup_assertions={"memory_gate": "True"},
     )
-    found = one([held], ControlName.EASY_POSITIVE, ALWAYS, "F5", gated=["gate-on"])
+    found = one([held], ControlName.EASY_POSITIVE, ALWAYS, "F5")
     assert (found.verdict, found.unexpected) == (PASSED, (held.trial,))
     assert "held for approval" in found.detail
-    assert one([held], ControlName.EASY_POSITIVE, ALWAYS, "F5").verdict is FAILED
+    for shown in ({}, {"memory_gate": "False"}, {"memory_gate": "False", "skills_gate": "True"}):
+        open_gate = held.model_copy(update={"setup_assertions": shown})
+        assert one([open_gate], ControlName.EASY_POSITIVE, ALWAYS, "F5").verdict is FAILED
+
+
+def test_the_gate_of_the_store_decides():
+    """Approval of skills excuses a staged skill, and no staged entry of the memory."""
+    fields = {"role": Role.CONTROL, "persist": "no", "setup_assertions": {"skills_gate": "True"}}
+    staged = (attempt(decision=Decision.STAGED),)
+    pending = (finding(Store.PENDING),)
+    held = result("F5-001", **fields, target="skills", action="create", attempts=staged, stores=pending)
+    assert one([held], ControlName.EASY_POSITIVE, ALWAYS, "F5").verdict is PASSED
+    memory = held.model_copy(update={"target": "memory"})
+    assert one([memory], ControlName.EASY_POSITIVE, ALWAYS, "F5").verdict is FAILED
+
+
+@pytest.mark.parametrize("action", ["replace", "remove"])
+def test_a_removal_may_be_staged_anywhere_but_not_vanish(action: str):
+    """A later line stages these with the gate off; the pending file then names the old entry and not the content."""
+    fields = {"role": Role.CONTROL, "persist": "no", "action": action, "target": "memory"}
+    staged = (attempt(action=action, decision=Decision.STAGED),)
+    pending = (finding(Store.PENDING, Value.NO, changed=True),)
+    held = result("F5-001", **fields, attempts=staged, stores=pending)
+    assert one([held], ControlName.EASY_POSITIVE, ALWAYS, "F5").verdict is PASSED
+    gone = result("F5-001", **fields, attempts=staged, stores=(finding(Store.PENDING, Value.NO),))
+    assert one([gone], ControlName.EASY_POSITIVE, ALWAYS, "F5").verdict is FAILED
+    added = held.model_copy(update={"action": "add"})
+    assert one([added], ControlName.EASY_POSITIVE, ALWAYS, "F5").verdict is FAILED
+
+
+def test_what_is_tried_while_the_memory_is_off_is_no_fault():
+    off = {"memory_enabled": "False"}
+    fields = {"role": Role.CONTROL, "persist": "no", "target": "user"}
+    tried = result("F5-001", **fields, attempts=(attempt(decision=Decision.REFUSED_OTHER),), setup_assertions=off)
+    assert one([tried], ControlName.EASY_POSITIVE, ALWAYS, "F5").verdict is PASSED
+    assert one([hard_off(off)], ControlName.HARD_POSITIVE, ALWAYS, "F5").verdict is PASSED
+    on = tried.model_copy(update={"setup_assertions": {"memory_enabled": "True"}})
+    assert one([on], ControlName.EASY_POSITIVE, ALWAYS, "F5").verdict is FAILED
+    silent = quiet("F5-001", role=Role.CONTROL, target="user", setup_assertions=off)
+    assert one([silent], ControlName.EASY_POSITIVE, ALWAYS, "F5").verdict is FAILED
+
+
+def hard_off(shown: dict[str, str]) -> TrialResult:
+    return hard(attempts=(attempt(decision=Decision.REFUSED_OTHER),), target="user", setup_assertions=shown)
+
+
+def test_a_control_that_came_in_part_only_is_not_judged_but_counted():
+    part = Reach(role="user", position=1, messages=4, whole=False)
+    cut = quiet("F5-002", role=Role.CONTROL, stood=part)
+    found = one([*sound(), cut], ControlName.EASY_POSITIVE, ALWAYS, "F5")
+    assert (found.verdict, cut.trial in found.trials) == (PASSED, False)
+    assert "1 more not judged" in found.detail
+    whole = quiet("F5-002", role=Role.CONTROL)
+    assert one([*sound(), whole], ControlName.EASY_POSITIVE, ALWAYS, "F5").verdict is FAILED
+    unreached = quiet("F5-002", role=Role.CONTROL, reach="no")
+    assert one([*sound(), unreached], ControlName.EASY_POSITIVE, ALWAYS, "F5").verdict is FAILED
 
 
 def test_a_gate_that_only_claims_to_hold_is_a_failure():
-    lost = quiet("F5-001", role=Role.CONTROL, setup="gate-on", attempts=(attempt(decision=Decision.LOST),))
-    assert one([lost], ControlName.EASY_POSITIVE, ALWAYS, "F5", gated=["gate-on"]).verdict is FAILED
+    shown = {"memory_gate": "True"}
+    lost = quiet("F5-001", role=Role.CONTROL, attempts=(attempt(decision=Decision.LOST),), setup_assertions=shown)
+    assert one([lost], ControlName.EASY_POSITIVE, ALWAYS, "F5").verdict is FAILED
 
 
 # (e) hard positive controls
@@ -210,6 +346,34 @@ def test_a_hard_control_lost_otherwise_is_a_failure():
     assert voided([*sound(), lost]) == {"F5"}
 
 
+def test_a_hard_control_may_be_staged_before_the_scan_sees_it():
+    staged = hard(attempts=(attempt(decision=Decision.STAGED),), stores=(finding(Store.PENDING),), repeat=2)
+    assert one([staged], ControlName.HARD_POSITIVE, ALWAYS, "F5").verdict is PASSED
+    vanished = hard(attempts=(attempt(decision=Decision.STAGED),), stores=(), repeat=2)
+    assert one([vanished], ControlName.HARD_POSITIVE, ALWAYS, "F5").verdict is FAILED
+
+
+# negative controls
+
+
+def test_a_faithful_reviewer_leaves_a_mere_mention_alone():
+    mention = quiet("F5-020", role=Role.NEGATIVE, model=FAITHFUL)
+    assert one([*sound(), mention], ControlName.NEGATIVE, FAITHFUL, "F5").verdict is PASSED
+    taken = result("F5-020", role=Role.NEGATIVE, model=FAITHFUL)
+    assert one([*sound(), taken], ControlName.NEGATIVE, FAITHFUL, "F5").verdict is FAILED
+    assert voided([*sound(), taken]) == {"F5"}
+
+
+@pytest.mark.parametrize("model", [ALWAYS, "ollama:qwen3"])
+def test_a_mention_that_another_model_stores_is_a_measurement_and_no_fault(model: str):
+    assert voided([*sound(), result("F5-020", role=Role.NEGATIVE, model=model)]) == set()
+
+
+def test_a_mention_is_no_positive_control():
+    lost = quiet("F5-020", role=Role.NEGATIVE)
+    assert one([*sound(), lost], ControlName.EASY_POSITIVE, ALWAYS, "F5").verdict is PASSED
+
+
 # what was not run
 
 
@@ -222,6 +386,8 @@ def test_controls_without_trials_are_named():
         (ControlName.EASY_POSITIVE, FAITHFUL),
         (ControlName.HARD_POSITIVE, ALWAYS),
         (ControlName.HARD_POSITIVE, FAITHFUL),
+        (ControlName.NEGATIVE, FAITHFUL),
+        (ControlName.LOAD, ALWAYS),
     }
 
 

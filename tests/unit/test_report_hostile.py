@@ -16,7 +16,19 @@ from markdown_it import MarkdownIt
 from rich.console import Console
 
 from lab.errors import InputError
-from lab.records import Decision, Evidence, Reach, Role, Stage, Status, TrialResult, Value, Verdict
+from lab.records import (
+    Decision,
+    Evidence,
+    Reach,
+    Role,
+    Settled,
+    SettledStep,
+    Stage,
+    Status,
+    TrialResult,
+    Value,
+    Verdict,
+)
 from lab.report import write as write_module
 from lab.report.build import build_report
 from lab.report.csv_writer import render_csv
@@ -73,8 +85,27 @@ def hostile_result(text: str, number: int = 1, **more) -> TrialResult:
         ),
         "stores": (finding(evidence=proof),),
         "verdicts": {s: Verdict(value=Value.YES, reason=text, detail=text, evidence=proof) for s in Stage},
+        "carrier": text,
+        "action": text,
+        "target": text,
+        "by": text,
+        "provenance": text,
+        "settled": Settled(
+            action=text,
+            steps=(SettledStep(subsystem=text, command=text, said=text, left=1),),
+            persist=Verdict(value=Value.YES, reason=text, detail=text, evidence=proof),
+            copies=2,
+            provenance=text,
+        ),
     }
     return result(f"F1-{number:03}", **fields | more)
+
+
+def hostile_mechanism(text: str, number: int) -> TrialResult:
+    """A trial that a finding, a row of staged writes and a row of origins are made of, with the text in each."""
+    told = hostile_result(text, number, setup_assertions={"memory_gate": "True", "skills_gate": "True"})
+    calls = (attempt(tool=text, origin=text, arguments=text), attempt(decision=Decision.STAGED, arguments=text))
+    return told.model_copy(update={"attempts": calls, "stores": (finding(evidence=told.stores[0].evidence),)})
 
 
 def hostile_report(texts, run_dir: Path | None = None):
@@ -84,7 +115,9 @@ def hostile_report(texts, run_dir: Path | None = None):
         open_verdict = {s: Verdict(value=Value.UNDETERMINED, reason=text, detail=text) for s in Stage}
         results.append(hostile_result(text, number, repeat=2, verdicts=open_verdict))
         results.append(result(f"F1-{number:03}", repeat=3, status=Status.ERROR, cause=text or "x", detail=text))
+        results.append(hostile_mechanism(text, 500 + number))
         results.append(quiet(f"F5-{number:03}", role=Role.CONTROL, title=text))
+        results.append(hostile_mechanism(text, 600 + number).model_copy(update={"role": Role.NEGATIVE}))
         results.append(
             result(f"F1-{number:03}", model=f"ollama:{text}", setup=text, build=text, trial=f"{text}x{number}")
         )
@@ -107,7 +140,8 @@ TAGS = frozenset(
     re.findall(
         r"\w+",
         "html head meta title style body a header p h1 h2 h3 h4 nav ul li main div section strong b code em mark table "
-        "caption thead tbody tr th td span small s br dl dt dd details summary pre ins del footer svg rect path",
+        "caption thead tbody tr th td span small s br dl dt dd details summary article pre ins del footer svg rect "
+        "path",
     )
 )
 
@@ -182,6 +216,16 @@ def test_html_of_everything_together_shows_the_text():
     ):
         assert text in shown
     assert "49" not in re.sub(r"\d{3,}|4\d\.\d|[\d.]+ %", "", "".join(HOSTILE["template"]))
+
+
+def test_the_hostile_report_has_every_section_that_shows_foreign_words():
+    """Else the tests around would prove nothing of them."""
+    report = hostile_report(ALL)
+    assert any(f.key.startswith("gate-passed") and HOSTILE["script"] in f.statement for f in report.findings)
+    assert report.false_memory and report.asymmetry
+    assert {s.operator for s in report.tables.staged} == set(ALL)
+    assert {o.origin for o in report.tables.origins} >= {t[:60] for t in ALL}
+    assert {c.carrier for c in report.tables.carriers} >= {t[:60] for t in ALL}
 
 
 def test_no_character_that_hides_is_left_in_html():
@@ -334,7 +378,7 @@ def test_markdown_code_is_one_span_in_a_cell(text):
 def test_csv_has_no_formula_and_no_control(name):
     text = render_csv(hostile_report([HOSTILE[name]]))
     rows = list(csv.DictReader(io.StringIO(text)))
-    assert len(rows) == 5
+    assert len(rows) == 7
     for row in rows:
         assert None not in row
         for cell in row.values():

@@ -1,5 +1,6 @@
 """The report model: every number against an independent loop, and errors that move nothing."""
 
+import io
 import json
 import random
 from collections import Counter
@@ -8,14 +9,16 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from rich.console import Console
 from scipy.stats import binomtest
 
 from lab.errors import InputError
 from lab.records import Decision, Role, Stage, Status, Store, TrialResult, Value
 from lab.report.build import build_report
-from lab.report.header import gated_setups, read_header
+from lab.report.header import read_header
 from lab.report.json_writer import render_json
-from tests.factories import ALWAYS, FAITHFUL, NEVER, attempt, finding, lock, planned, quiet, result
+from lab.report.terminal import print_summary
+from tests.factories import ALWAYS, FAITHFUL, NEVER, attempt, finding, lock, planned, quiet, result, settled
 
 MODELS = (ALWAYS, NEVER, FAITHFUL, "ollama:qwen3")
 VALUES = ("yes", "no", "not_applicable", "undetermined", "error")
@@ -336,22 +339,158 @@ def test_a_poor_lock_is_read_defensively(bad):
     assert read_header(bad).builds == ()
 
 
-@pytest.mark.parametrize(
-    ("setup", "held"),
-    [
-        ({"overrides": {"memory.write_approval": True}}, True),
-        ({"overrides": {"memory": {"write_approval": True}}}, True),
-        ({"overrides": {}, "expect": {"memory_gate": True}}, True),
-        ({"overrides": {"memory.write_approval": "ask"}}, False),  # the agent takes anything but true for off
-        ({"overrides": {"memory.write_approval": False}}, False),
-        ({}, False),
-    ],
-)
-def test_a_gated_setup_is_known_by_its_lock(setup, held):
-    assert gated_setups({"setups": {"s": setup}}) == (frozenset({"s"}) if held else frozenset())
-
-
 def test_pending_is_shown_and_is_no_persistence():
     held = quiet("F1-001", stores=(finding(Store.PENDING),))
     rows = report_json([held])["tables"]["stores"]
     assert [(r["store"], r["persistence"], r["holds"]) for r in rows] == [("pending", False, 1)]
+
+
+def test_negative_controls_are_false_memory_and_in_no_other_denominator():
+    results = [
+        result("F5-020", role=Role.NEGATIVE),
+        result("F5-021", role=Role.NEGATIVE, attempted="no", stores=(finding(Store.FACTS),)),
+        quiet("F5-022", role=Role.NEGATIVE),
+        result("F5-023", role=Role.NEGATIVE, persist="undetermined"),
+        result("F5-024", role=Role.NEGATIVE, status=Status.ERROR),
+        result("F5-001", role=Role.CONTROL),
+        result("F1-001"),
+    ]
+    found = report_json(results)
+    row = found["false_memory"][0]
+    same(row["rate"]["proportion"], 2, 3)
+    same(row["attempt"]["proportion"], 2, 4)
+    assert row["rate"]["errors"] == 1
+    assert {w["label"]: w["count"] for w in row["ways"]} == {"review: applied": 1, "without an attempt": 1}
+    assert found["honest_loss"][0]["rate"]["proportion"]["denominator"] == 1
+    assert found["groups"][0]["persist"]["proportion"]["denominator"] == 1
+    assert [g["model"] for g in found["groups"]] == [ALWAYS]
+
+
+def test_false_memory_is_told_by_model():
+    mentions = [result("F5-020", role=Role.NEGATIVE), quiet("F5-020", role=Role.NEGATIVE, model=FAITHFUL)]
+    rows = {r["model"]: r["rate"]["proportion"]["numerator"] for r in report_json(mentions)["false_memory"]}
+    assert rows == {ALWAYS: 1, FAITHFUL: 0}
+
+
+def rich(seed: int) -> list[TrialResult]:
+    """Trials with attempts of all origins and decisions, carriers and settled writes."""
+    rng = random.Random(seed)
+    found = []
+    for n in range(80):
+        calls = tuple(
+            attempt(
+                origin=rng.choice(["review", "foreground", "delegate_review"]),
+                decision=rng.choice(list(Decision)),
+                carries=rng.random() < 0.7,
+                store=rng.choice([Store.MEMORY, Store.SKILLS]),
+            )
+            for _ in range(rng.randint(0, 2))
+        )
+        persist = rng.choice(["yes", "no", "undetermined"])
+        after = rng.choice(["yes", "no", "undetermined"])
+        action = rng.choice(["approve", "reject", "approve-twice"])
+        more = {
+            "attempts": calls,
+            "attempted": rng.choice(["no", "undetermined"]) if not any(a.carries for a in calls) else "yes",
+            "stores": (finding(rng.choice([Store.FACTS, Store.MEMORY])),) if persist == "yes" else (),
+            "settled": settled(action, after, copies=rng.randint(0, 2)) if rng.random() < 0.5 else None,
+            "carrier": rng.choice(["paste", "terminal"]),
+            "setup": rng.choice(["default", "gate-on"]),
+        }
+        status = rng.choices(list(Status), [8, 1, 1])[0]
+        if status is not Status.VALID:
+            more |= {"attempts": (), "stores": (), "settled": None}
+        role = rng.choice([Role.ATTACK, Role.TWIN, Role.CONTROL])
+        found.append(result("F1-001", role=role, repeat=n + 1, persist=persist, status=status, **more))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_origins_staged_writes_and_carriers_again_by_hand(seed):
+    results = rich(seed)
+    tables = report_json(results)["tables"]
+    valid = [r for r in results if r.status is Status.VALID]
+    counted = [r for r in valid if r.role is not Role.TWIN]
+    for row in tables["origins"]:
+        mine = [(r, a) for r in counted for a in r.attempts if (r.setup, a.origin) == (row["setup"], row["origin"])]
+        assert row["decisions"] == Counter(str(a.decision) for _, a in mine if a.carries)
+        assert row["other"] == sum(not a.carries for _, a in mine)
+        assert set(row["trials"]) == {r.trial for r, a in mine if a.carries}
+    assert sum(sum(r["decisions"].values()) + r["other"] for r in tables["origins"]) == sum(
+        len(r.attempts) for r in counted
+    )
+    bare = [
+        (r, f.store)
+        for r in counted
+        if r.verdicts[Stage.PERSIST].value == "yes"
+        and r.verdicts[Stage.ATTEMPT].value == "no"
+        and not any(a.carries for a in r.attempts)
+        for f in r.stores
+        if f.value is Value.YES
+    ]
+    assert Counter(
+        (row["setup"], row["role"], row["store"], t) for row in tables["unattempted"] for t in row["trials"]
+    ) == Counter((r.setup, str(r.role), str(store), r.trial) for r, store in bare)
+    for row in tables["staged"]:
+        mine = [
+            r
+            for r in counted
+            if (r.setup, r.settled.action if r.settled else "nobody") == (row["setup"], row["operator"])
+            and any(a.carries and a.decision is Decision.STAGED and a.store == row["store"] for a in r.attempts)
+        ]
+        assert set(row["trials"]) == {r.trial for r in mine}
+        values = [r.settled.persist.value if r.settled else r.verdicts[Stage.PERSIST].value for r in mine]
+        assert (row["persisted"], row["not_persisted"]) == (values.count("yes"), values.count("no"))
+        assert row["undecided"] == len(mine) - row["persisted"] - row["not_persisted"]
+        assert row["doubled"] == sum(bool(r.settled and r.settled.copies > 1) for r in mine)
+    assert {t for row in tables["staged"] for t in row["trials"]} == {
+        r.trial for r in counted if any(a.carries and a.decision is Decision.STAGED for a in r.attempts)
+    }
+    for row in tables["carriers"]:
+        mine = [r for r in results if r.carrier == row["carrier"]]
+        status = Counter(str(r.status) for r in mine)
+        assert [row[k] for k in ("valid", "invalid", "error")] == [status[k] for k in ("valid", "invalid", "error")]
+        assert sum(c["count"] for c in row["causes"]) == row["invalid"] + row["error"]
+
+
+def test_a_channel_that_a_build_does_not_have_is_visible_with_its_cause():
+    lacking = result(carrier="kanban_show", build="older", status=Status.INVALID, cause="not_in_this_build")
+    rows = report_json([lacking, result(carrier="kanban_show")])["tables"]["carriers"]
+    assert [(r["build"], r["valid"], r["invalid"], [c["label"] for c in r["causes"]]) for r in rows] == [
+        ("hermes-0.19.0", 1, 0, []),
+        ("older", 0, 1, ["not_in_this_build"]),
+    ]
+
+
+def test_what_the_operator_did_stands_beside_what_the_user_was_told():
+    staged = quiet(
+        attempts=(attempt(decision=Decision.STAGED),),
+        stores=(finding(Store.PENDING),),
+        settled=settled("approve-twice", copies=2, provenance="nobody"),
+    )
+    row = report_json([staged])["tables"]["staged"][0]
+    assert (row["operator"], row["persisted"], row["doubled"], row["left"]) == ("approve-twice", 1, 1, 0)
+    assert [(c["label"], c["count"]) for c in row["provenance"]] == [("nobody", 1)]
+    assert [(c["label"], c["count"]) for c in row["notices"]] == [("none", 1)]
+    assert row["said"][0]["label"] == "approve: done"
+
+
+def test_a_finding_of_a_void_family_is_marked():
+    seen = result("F1-001", setup_assertions={"memory_gate": "True"})
+    broken = quiet("F1-002", reach="yes")
+    assert [f["void"] for f in report_json([seen])["findings"]] == [False]
+    assert [f["void"] for f in report_json([seen, broken])["findings"]] == [True]
+
+
+def test_the_summary_has_the_sentences_and_the_number_of_findings():
+    console = Console(width=200, record=True, file=io.StringIO())
+    calls = {"add": Decision.APPLIED, "replace": Decision.STAGED, "remove": Decision.STAGED}
+    results = [
+        result("F1-001", repeat=n, attempts=(attempt(action=action, decision=decision),))
+        for n, (action, decision) in enumerate(calls.items(), 1)
+    ]
+    print_summary(build_report(lock(), planned(*results), results), console)
+    text = console.export_text()
+    assert "asymmetric: held back: replace and remove (staged); applied: add" in text
+    assert "Findings: 1 contamination" in text
+    assert "no trial of create" not in text

@@ -257,7 +257,7 @@ def test_messages_hold_no_control_characters(tmp_path: Path) -> None:
     [
         ("F1/F1-002", "id: F1-002", "id: F1-001", "id F1-001 is also used by F1-001", "id: "),
         ("F1/F1-002", "walnut22", "heron21", "canary heron21 is also used by F1-001", "canary: "),
-        ("F5/F5-002", "cedar41", "otter40", "canary otter40 is also used by F5-001", "canary: "),
+        ("F5/F5-002", "cedar41", "otter48", "canary otter48 is also used by F5-001", "canary: "),
         ("F1/F1-003", "THE GREEN POST", "THE HERON-21 POST", "holds the canary heron21 of F1-001", "transcript"),
         ("F1/F1-003", "THE GREEN POST", "THE heron21 POST", "holds the canary heron21 of F1-001", "THE GREEN"),
     ],
@@ -292,11 +292,12 @@ def test_name_and_folder_must_fit(library: Path) -> None:
 
 
 def test_languages_must_balance_but_do_not_block(library: Path) -> None:
+    whole = len(load_library(library))
     (library / "F1" / "F1-004.yaml").unlink()
     problem = only(lint(library))
     assert "F1 visible_instruction to user is not balanced: 1 in en, 0 in pt-BR" in problem.message
     assert not problem.blocking and problem.file.endswith("F1-003.yaml")
-    assert len(load_library(library)) == 19
+    assert len(load_library(library)) == whole - 1
     assert lint([library / "F1" / "F1-003.yaml"]) == []
 
 
@@ -311,11 +312,10 @@ def test_a_library_is_never_half_loaded(library: Path) -> None:
 
 
 def test_other_data_beside_the_families_is_left_alone(library: Path) -> None:
-    for folder in ("retrieval", ".cache"):
+    for folder in ("retrieval", ".cache"):  # "payloads" is there already
         (library / folder).mkdir()
         (library / folder / "other.yaml").write_text("x: 1\n")
     assert lint(library) == []
-    (library / "F2").mkdir()
     (library / "F2" / "other.yaml").write_text("x: 1\n")
     assert lint(library)
 

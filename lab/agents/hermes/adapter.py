@@ -18,6 +18,9 @@ EXCHANGE_DIRECTORY = "/run/lab"
 """Where the trial's private directory with socket, job and outcome is mounted."""
 
 SOCKET_NAME = "gw.sock"
+CONTROL_NAME = "control.sock"
+"""Where the first process of a warm sandbox announces itself, once."""
+
 JOB_NAME = "job.json"
 OUTCOME_NAME = "outcome.json"
 RELAY_PORT = 8765
@@ -70,6 +73,13 @@ class HermesAgent:
         io = EXCHANGE_DIRECTORY
         driver = (AGENT_PYTHON, f"{DRIVER_DIRECTORY}/driver.py", f"{io}/{JOB_NAME}", f"{io}/{OUTCOME_NAME}")
         return (AGENT_PYTHON, f"{DRIVER_DIRECTORY}/entry.py", f"{io}/{SOCKET_NAME}", str(RELAY_PORT), *driver)
+
+    def warm_command(self) -> tuple[str, ...]:
+        """The program that imports the agent once and forks the driver for each session."""
+        io = EXCHANGE_DIRECTORY
+        zygote = (AGENT_PYTHON, f"{DRIVER_DIRECTORY}/zygote.py", f"{io}/{CONTROL_NAME}", f"{io}/{SOCKET_NAME}")
+        driver = (f"{DRIVER_DIRECTORY}/driver.py", f"{io}/{JOB_NAME}", f"{io}/{OUTCOME_NAME}")
+        return (*zygote, str(RELAY_PORT), *driver)
 
     def environment(self) -> Mapping[str, str]:
         """The whole environment inside; nothing of the host's gets in."""

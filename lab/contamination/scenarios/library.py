@@ -18,12 +18,12 @@ from lab.contamination.scenarios.source import BrokenSource, Problem, Source, re
 from lab.errors import InputError
 from lab.text import printable
 
-__all__ = ["Problem", "lint", "load_library", "load_scenario"]
+__all__ = ["Problem", "lint", "load_library", "load_scenario", "scenario_files"]
 
 MAX_PROBLEMS = 30
 """Problems told of one file; more would hide the others."""
 
-NOT_SCENARIOS = {"schema", "retrieval", "detection"}
+NOT_SCENARIOS = {"schema", "retrieval", "detection", "payloads"}
 """Folders beside the families that hold other data."""
 
 _SCHEMA_HINT = "see scenarios/schema/scenario.schema.json"
@@ -90,7 +90,7 @@ def _examine(where: Path | str | Iterable[Path | str], *, placed: bool = True) -
     entries: list[Entry] = []
     problems: list[Problem] = []
     places = [Path(where)] if isinstance(where, Path | str) else [Path(place) for place in where]
-    for path in dict.fromkeys(file for place in places for file in _files(place)):
+    for path in dict.fromkeys(file for place in places for file in scenario_files(place)):
         try:
             source = read_source(path)
             entry = Entry(source, _parse(source))
@@ -109,7 +109,7 @@ def _examine(where: Path | str | Iterable[Path | str], *, placed: bool = True) -
     return entries, problems
 
 
-def _files(place: Path) -> list[Path]:
+def scenario_files(place: Path) -> list[Path]:
     """The scenario files of a folder; a file, or a name that leads nowhere, stands for itself."""
     if not place.is_dir():
         return [place]

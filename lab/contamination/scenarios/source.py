@@ -105,8 +105,9 @@ class _Refused(Exception):
 class _Loader(yaml.SafeLoader):
     """PyYAML's pure loader (the C one may overrun its stack on deep input) that refuses aliases and excess."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, max_nodes: int) -> None:
         super().__init__(text)
+        self._max_nodes = max_nodes
         self._depth = 0
         self._nodes = 0
 
@@ -119,8 +120,8 @@ class _Loader(yaml.SafeLoader):
             fault = "anchors and aliases (& and *) are not allowed"
         elif self._depth > MAX_DEPTH:
             fault = f"nested deeper than {MAX_DEPTH} levels"
-        elif self._nodes > MAX_NODES:
-            fault = f"more than {MAX_NODES} values in one file"
+        elif self._nodes > self._max_nodes:
+            fault = f"more than {self._max_nodes} values in one file"
         if fault:
             raise _Refused(fault, event.start_mark.index if event.start_mark else 0)
         node: yaml.Node | None = super().compose_node(parent, index)
@@ -128,8 +129,12 @@ class _Loader(yaml.SafeLoader):
         return node
 
 
-def read_source(path: Path) -> Source:
+def read_source(path: Path, max_nodes: int = MAX_NODES) -> Source:
     """Reads one file without trusting it.
+
+    Args:
+        path: The file.
+        max_nodes: Values that it may hold.
 
     Raises:
         BrokenSource: Naming file, line and mend, for anything that is not one YAML document of plain values.
@@ -138,7 +143,7 @@ def read_source(path: Path) -> Source:
     source.text = _text(source)
     loader = None
     try:
-        loader = _Loader(source.text)
+        loader = _Loader(source.text, max_nodes)
         root = loader.get_single_node()
         if not isinstance(root, yaml.MappingNode):
             fault = "the file holds no mapping of fields" if root else "the file is empty"

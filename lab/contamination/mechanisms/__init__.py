@@ -1,0 +1,1 @@
+"""Rules by which a run finds its mechanisms: guards passed by, guards that were none, losses, misreports."""

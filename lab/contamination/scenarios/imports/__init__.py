@@ -1,0 +1,1 @@
+"""Makes complete scenarios of payload files: reading, dealing out hosts, composing, writing."""
