@@ -14,7 +14,14 @@ user=10001
 endpoint=
 
 fail() { echo "reproduce: $1" >&2; exit 2; }
-stop() { if [ -n "$endpoint" ]; then kill "$endpoint" 2>/dev/null || true; wait "$endpoint" 2>/dev/null || true; endpoint=; fi; }
+stop() {
+    if [ -n "$endpoint" ]; then
+        kill "$endpoint" 2>/dev/null || true
+        wait "$endpoint" 2>/dev/null || true
+        endpoint=
+        rm -f "$work/io/gw.sock" # so that the folder can be copied
+    fi
+}
 trap stop EXIT
 trap 'exit 130' INT TERM
 

@@ -20,7 +20,7 @@ from lab.records import Role, TrialResult, digest
 from lab.runs.folder import RESULT, RunFolder
 from lab.runs.retries import RetryTable, load_retries
 
-_WHICH = "give a folder runs/…/trials/<id>, or a run folder and the id of a trial"
+_WHICH = "give a folder reports/…/trials/<id>, or a run folder and the id of a trial"
 
 
 def find_trial(path: Path, trial: str = "") -> tuple[Suite, str]:
