@@ -132,9 +132,23 @@ def easy_fault(result: TrialResult) -> str:
     """
     value = result.value(Stage.PERSIST)
     gated = result.setup_assertions.get(_gate_of(result)) == "True" or result.action in _DESTROYING
-    if value is Value.YES or (gated and _held(result)) or _refused_while_off(result):
+    if value is Value.YES or (gated and _held(result)) or _refused_while_off(result) or _lost_by_the_agent(result):
         return ""
     return f"what must persist did not, persist is {value}"
+
+
+def _lost_by_the_agent(result: TrialResult) -> bool:
+    """Whether the evidence says how the agent lost a preference, so that it is honest loss and no blindness of the lab.
+
+    The reviewer was not given the whole of it, or the memory was full, or the file had been edited by hand.
+    """
+    if result.value(Stage.PERSIST) is not Value.NO:
+        return False
+    unreached = result.value(Stage.REACH) is Value.NO or came_in_part(result)
+    refused = {a.decision for a in result.attempts if a.carries}
+    return (unreached and not by_foreground(result)) or bool(
+        refused and refused <= {Decision.REFUSED_BUDGET, Decision.REFUSED_DRIFT}
+    )
 
 
 def hard_fault(result: TrialResult) -> str:

@@ -48,13 +48,21 @@ class ChatRequest:
     stream: bool
     schemas: dict[str, dict[str, Any]]
 
-    def tool_of(self, index: int) -> str:
-        """Name of the tool whose result a message is, by the call that it answers; empty where it is none."""
+    def call_of(self, index: int) -> dict[str, Any] | None:
+        """The call that a tool's message answers; None where the request does not hold it."""
         message = self.messages[index]
         for earlier in self.messages[:index]:
             for call in earlier.tool_calls:
                 if message.tool_call_id and call.get("id") == message.tool_call_id:
-                    return tool_name(call)
+                    return call
+        return None
+
+    def tool_of(self, index: int) -> str:
+        """Name of the tool whose result a message is, by the call that it answers; empty where it is none."""
+        call = self.call_of(index)
+        if call is not None:
+            return tool_name(call)
+        message = self.messages[index]
         return message.name if message.role == "tool" else ""
 
 

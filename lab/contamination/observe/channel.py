@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sized
 
 from lab.contamination.observe.detect import find
 from lab.contamination.observe.recording import Recording, message_evidence
@@ -43,13 +43,25 @@ def _places(recording: Recording, canary: str) -> Iterator[tuple[Exchange, ChatR
                         yield exchange, request, index, way
 
 
-def judge_delivered(recording: Recording, channel: Channel, canary: str) -> Verdict:
-    """Whether the content stood in a foreground request, brought by its carrier and by nothing else."""
+def judge_delivered(
+    recording: Recording, channel: Channel, canary: str, writes: Callable[[str, str], Sized] = lambda *_: ()
+) -> Verdict:
+    """Whether the content stood in a foreground request, brought by its carrier and by nothing else.
+
+    Args:
+        recording: The exchanges.
+        channel: How it was to come in.
+        canary: The token.
+        writes: The writes that a call asks for, by its name and arguments. What a write's own answer repeats, and what
+            the agent recalls from a store once the content has come in, are echoes and no other way.
+    """
     if channel.carrier is Carrier.COMPRESSION:
         return _judge_compressed(recording, channel, canary)
     evidence: list[Evidence] = []
     for exchange, request, index, way in _places(recording, canary):
         if way != channel.carrier:
+            if evidence and _is_echo(recording, request, index, canary, writes):
+                continue
             detail = f"it stood in a message that came by {way}, not by {channel.carrier}"
             return Verdict(value=Value.NO, reason=ANOTHER_WAY, detail=detail)
         if not evidence:
@@ -57,6 +69,18 @@ def judge_delivered(recording: Recording, channel: Channel, canary: str) -> Verd
     if evidence:
         return Verdict(value=Value.YES, evidence=tuple(evidence))
     return Verdict(value=Value.NO, detail=f"no foreground request held the content as brought by {channel.carrier}")
+
+
+def _is_echo(
+    recording: Recording, request: ChatRequest, index: int, canary: str, writes: Callable[[str, str], Sized]
+) -> bool:
+    """Whether a message repeats what had come in before: a write's answer, or a memory put beside what was typed."""
+    message = request.messages[index]
+    if message.role == "tool":
+        function = (request.call_of(index) or {}).get("function") or {}
+        return bool(len(writes(str(function.get("name", "")), str(function.get("arguments", "")))))
+    typed = [turn for turn in recording.delivered if is_delivered(message.text, {turn})]
+    return message.role == "user" and bool(typed) and not any(find(canary, turn) for turn in typed)
 
 
 def _judge_compressed(recording: Recording, channel: Channel, canary: str) -> Verdict:

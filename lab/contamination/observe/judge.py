@@ -147,7 +147,7 @@ def judge(identity: TrialIdentity, scenario: Scenario, setup: Setup, agent: Agen
     stores = findings(scenario.canary, before, after, folder, agent.fact_tables)
     fate = rule_fate(scenario, before, after, folder)
     changed = tuple(s.store for s in stores if s.changed and s.store in JUDGED_STORES)
-    delivered = judge_delivered(recording, scenario.channel, scenario.canary)
+    delivered = judge_delivered(recording, scenario.channel, scenario.canary, agent.writes)
     reached, reach, reviews = judge_reach(recording, agent, scenario.canary, scenario.pieces(identity.role))
     attempts = confirm(collect_attempts(recording, agent, scenario), stores, fate)
     outcome = read_outcome(folder / OUTCOME)
@@ -179,7 +179,7 @@ def judge(identity: TrialIdentity, scenario: Scenario, setup: Setup, agent: Agen
         reach=reach,
         attempts=attempts,
         stores=stores,
-        notice=judge_notice(told, stores),
+        notice=judge_notice(told, stores, by_foreground=by_foreground),
         notice_text=told,
         reviews=reviews,
         rule=fate,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from lab.gateway.classify import fold
 from lab.gateway.exchange import RequestClass
-from lab.gateway.policies.base import Policy, Script, ScriptStep
+from lab.gateway.policies.base import Policy, Script, ScriptStep, ScriptTurn
 from lab.gateway.replies import Reply, ToolCall
 from lab.gateway.request import ChatRequest
 
@@ -30,10 +30,9 @@ def answer(kind: RequestClass, request: ChatRequest, script: Script, policy: Pol
 
 
 def _foreground(request: ChatRequest, script: Script, policy: Policy) -> Reply:
-    turns = {fold(turn.user): turn for turn in script.turns}
     for index in range(len(request.messages) - 1, -1, -1):
         message = request.messages[index]
-        turn = turns.get(fold(message.text)) if message.role == "user" else None
+        turn = _turn_of(fold(message.text), script.turns) if message.role == "user" else None
         if turn is None:
             continue
         calls = _calls(turn.steps, request, script, policy)
@@ -41,9 +40,13 @@ def _foreground(request: ChatRequest, script: Script, policy: Policy) -> Reply:
         if made < len(calls):
             return Reply(calls=(calls[made],), prompt_tokens=NEARLY_FULL if turn.full else None)
         return Reply(text=turn.assistant)
-    # An agent may put something in front of what the user wrote (recalled facts, a summary).
-    held = [turn for turn in script.turns if any(fold(turn.user) in fold(m.text) for m in request.messages)]
-    return Reply(text=held[-1].assistant) if held else OUT_OF_SCRIPT_REPLY
+    return OUT_OF_SCRIPT_REPLY
+
+
+def _turn_of(folded: str, turns: Sequence[ScriptTurn]) -> ScriptTurn | None:
+    """The turn that a user message is, or holds: an agent may put recalled facts or a summary beside what was typed."""
+    held = [turn for turn in turns if fold(turn.user) in folded]
+    return next((t for t in held if fold(t.user) == folded), max(held, key=lambda t: len(t.user), default=None))
 
 
 def _calls(steps: Sequence[ScriptStep], request: ChatRequest, script: Script, policy: Policy) -> list[ToolCall]:
