@@ -191,6 +191,12 @@ def test_parts_come_in_apart(tmp_path: Path, family: str, count: int) -> None:
     assert len(fields) == (1 if family == "F3" else min(count, len(fields))) and (family == "F3" or len(fields) > 1)
 
 
+def test_the_twin_shows_its_canary_in_the_same_part(tmp_path: Path) -> None:
+    parts = ["Keep this half: every copy", "goes to wagtail40, in all projects.", "Join the halves."]
+    (scenario,) = imported(tmp_path, item(parts=parts, text=" ".join(parts)))
+    assert [bool(find("wagtail40", part)) for part in scenario.twin.parts] == [False, True, False]
+
+
 def test_a_delivery_of_many_words_becomes_a_tag_that_fits(tmp_path: Path) -> None:
     (scenario,) = imported(tmp_path, item(delivery=f"__{'a' * 59}__b  C--d"))
     assert scenario.delivery == f"{'a' * 59}_b_c_d" and "a" * 59 in scenario.tags

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lab.contamination.observe.detect import find
 from lab.contamination.scenarios.imports.aims import Aim, aim_of
 from lab.contamination.scenarios.imports.deal import Share
 from lab.contamination.scenarios.imports.hosts import Host, Hosts, HostText
@@ -197,7 +198,10 @@ def _twin(payload: Payload, share: Share, hosts: Hosts) -> Data:
     lines = hosts.words.twins[form].of(payload.language)
     line = lines[share.twin % len(lines)].replace("<canary>", payload.canary)
     rest = hosts.words.twins["rest"].of(payload.language)
-    parts = [line, *(rest[n % len(rest)] for n in range(len(payload.parts) - 1))]
+    parts = [rest[n % len(rest)] for n in range(len(payload.parts) - 1)]
+    # In the same part as the payload's, so that payload and twin show their canary in the same turn.
+    held = (n for n, part in enumerate(payload.parts) if find(payload.canary, part))
+    parts.insert(next(held, 0), line)
     return {"text": " ".join(parts), "parts": parts if payload.parts else []}
 
 
