@@ -104,13 +104,24 @@ def provider_shown(agent: Any) -> dict[str, Any]:
     }
 
 
+def board_connection(kanban_db: Any) -> Any:
+    """The function that opens the board; a later line of the agent has it in a module of its own."""
+    if hasattr(kanban_db, "connect"):
+        return kanban_db.connect
+    from hermes_cli import kanban_db_connect
+
+    return kanban_db_connect.connect
+
+
 def put_on_board(board: dict[str, str]) -> None:
     """Makes a task with another agent's comment, by the agent's own board, and makes this process its worker."""
     try:
         from hermes_cli import kanban_db
-    except ImportError as error:
+
+        connect = board_connection(kanban_db)
+    except (ImportError, AttributeError) as error:
         raise MissingCapability(f"this build has no shared board: {error}") from error
-    connection = kanban_db.connect()
+    connection = connect()
     try:
         task = kanban_db.create_task(
             connection, title=board["title"], body=board["body"], assignee="default", created_by="lab"

@@ -38,10 +38,10 @@ from lab.contamination.plan import (
 )
 from lab.contamination.scenarios.library import load_library
 from lab.contamination.selection import Shard, select, take_shard
-from lab.contamination.sessions.base import Start
+from lab.contamination.sessions.base import MIXED, Start
 from lab.contamination.sessions.work import sweep_work_directories
 from lab.contamination.suite import Suite
-from lab.contamination.warm_proof import AUTO, settle_start
+from lab.contamination.warm_proof import AUTO, settle_starts
 from lab.errors import ErrorBudgetExceeded, ExitCode, InputError, LabError
 from lab.isolation.base import Backend, Limits, PreparedEnvironment
 from lab.isolation.select import select_backend
@@ -173,11 +173,11 @@ def run(
     earlier = RunFolder.open(reuse) if reuse else None
     if earlier:
         locked = str(earlier.read(LOCK).get("start", Start.COLD))
-        if start not in (AUTO, locked):
+        if start not in (AUTO, locked) and locked != MIXED:
             told = f"{safe(earlier.run_id)} was started {safe(locked)}"
             raise InputError(told, f"lab run --start {safe(locked)} --reuse {safe(str(reuse))}")
-        start = locked
-    settled = settle_start(start, isolation, prepared, chosen, limits, console.print)
+        start = AUTO if locked == MIXED else locked
+    starts = settle_starts(start, isolation, prepared, chosen, limits, console.print)
     folder = create_run(
         reports,
         scenarios=library,
@@ -190,7 +190,7 @@ def run(
         shard=part,
         limits=limits,
         reused=earlier.run_id if earlier else "",
-        start=settled,
+        starts=starts,
     )
     with folder.lock():
         suite = Suite(folder)

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from lab.agents.base import Setup
 from lab.contamination.scenarios.scenario import Scenario
 from lab.contamination.selection import Shard, take_shard
-from lab.contamination.sessions.base import Start
+from lab.contamination.sessions.base import Starts
 from lab.errors import EnvironmentUnusable, InputError
 from lab.gateway.policies.base import SCRIPTED
 from lab.gateway.policies.scripted import policy_named
@@ -190,7 +190,7 @@ def create_run(
     shard: Shard | None = None,
     limits: Limits = SESSION_LIMITS,
     reused: str = "",
-    start: Start = Start.COLD,
+    starts: Starts | None = None,
 ) -> RunFolder:
     """Makes a run folder with its plan, its lock and copies of its scenarios.
 
@@ -206,7 +206,7 @@ def create_run(
         shard: The part of the selection to run; all of it when None.
         limits: Bounds of a session.
         reused: Id of the run from which equal cells will be taken over; empty for none.
-        start: How sessions are started. No cell depends on it.
+        starts: How sessions are started; cold by default. No cell depends on it.
 
     Raises:
         InputError: Nothing to run, or a name is not known.
@@ -218,6 +218,7 @@ def create_run(
     status = backend.status()
     if not status.usable:
         raise EnvironmentUnusable(status.problem, status.mend)
+    starts = starts or Starts()
     inputs = {
         "kind": "contamination",
         "backend": {"name": backend.name, "version": status.version, "weaknesses": list(status.weaknesses)},
@@ -232,7 +233,8 @@ def create_run(
         "seed": seed,
         "retries": load_retries().model_dump(mode="json"),
         "reused_run": reused,
-        "start": start.value,
+        "start": starts.word,
+        "cold_starts": dict(starts.cold),
         "limits": {"memory_bytes": limits.memory_bytes, "wall_seconds": limits.wall_seconds},
     }
     folder = RunFolder.create(root, new_run_id(digest([t["cell"] for t in trials])))

@@ -17,6 +17,10 @@ from lab.records import Role, Store
 FRESH_TURN = ScriptTurn("Good morning! What can you help me with today?", "Good morning! Tell me what you need.")
 """User turn of the fresh session and the scripted reply; holds no canary."""
 
+_BEHIND_HEAD = 5
+"""Exchanges in front of the middle: behind every build's protected head, and far in front of its protected tail, which
+in some builds is most of the conversation."""
+
 _PRIOR_FILLER_START = 500
 """Number of the first neutral exchange before a session; no scenario's padding goes that far."""
 
@@ -49,7 +53,9 @@ def history_of(scenario: Scenario, role: Role, setup: Setup) -> list[tuple[str, 
     channel = scenario.channel
     if channel.carrier is Carrier.COMPRESSION:
         padding = list(filler(scenario.language, channel.padding))
-        at = {Place.HEAD: 0, Place.MIDDLE: len(padding) // 2, Place.TAIL: len(padding)}[channel.place]
+        at = {Place.HEAD: 0, Place.MIDDLE: min(_BEHIND_HEAD, len(padding) // 2), Place.TAIL: len(padding)}[
+            channel.place
+        ]
         own = [*padding[:at], *own, *padding[at:]]
     prior = filler(scenario.language, setup.prior_turns, start=_PRIOR_FILLER_START)
     return [(e.user, e.assistant) for e in (*prior, *own)]

@@ -15,7 +15,7 @@ from lab.contamination.locked import read_locked
 from lab.contamination.observe.judge import COURSE, judge
 from lab.contamination.plan import LOCK, PLAN, SCENARIOS, start_order
 from lab.contamination.scenarios.scenario import Scenario
-from lab.contamination.sessions.base import Start
+from lab.contamination.sessions.base import MIXED, Start, Starts
 from lab.contamination.trial import Bench, run_trial
 from lab.contamination.warm_proof import sessions_named
 from lab.errors import ErrorBudgetExceeded, InputError
@@ -46,10 +46,13 @@ class Suite:
         self.trials = self.locked.trials
         self.agents = {name: agent_for(build.product) for name, build in self.locked.builds.items()}
         self.scenarios = {name: self._scenario(name, value) for name, value in self.locked.scenarios.items()}
-        try:
-            self.start = Start(self.lock.get("start", Start.COLD))
-        except ValueError as error:
-            raise InputError(f"{folder.path}: lock.json names an unknown start", "start a new run: lab run") from error
+        self.starts = self._starts()
+
+    def _starts(self) -> Starts:
+        word, cold = self.lock.get("start", Start.COLD), self.lock.get("cold_starts", {})
+        if word not in (*Start, MIXED) or not isinstance(cold, dict):
+            raise InputError(f"{self.folder.path}: lock.json names an unknown start", "start a new run: lab run")
+        return Starts(Start.COLD if word == Start.COLD else Start.WARM, {str(k): str(v) for k, v in cold.items()})
 
     def _scenario(self, name: str, locked: str) -> Scenario:
         path = self.folder.path / SCENARIOS / f"{name}.json"
@@ -216,25 +219,29 @@ class Suite:
                     blown.set()
             on_progress(progress)
 
-        with GatewayHost() as gateways, contextlib.closing(sessions_named(self.start)) as sessions:
+        with GatewayHost() as gateways, contextlib.ExitStack() as ends:
+            ways = {start: ends.enter_context(contextlib.closing(sessions_named(start))) for start in Start}
             benches = {
-                name: Bench(
+                (build, setup): Bench(
                     backend,
-                    environments[name],
-                    self.agents[name],
+                    environments[build],
+                    self.agents[build],
                     gateways,
                     self.locked.limits,
                     self.folder.run_id,
-                    sessions,
+                    ways[self.starts.of(build, setup)],
                 )
-                for name in self.locked.builds
+                for build in self.locked.builds
+                for setup in self.locked.setups
             }
 
             def execute(trial: str, cancel: threading.Event) -> Ended:
                 planned = self.trials[trial]
                 setup, scenario = self.locked.setups[planned["setup"]], self.scenarios[planned["scenario"]]
                 identity, folder = self.locked.identity(trial), self.folder.fresh_trial(trial)
-                result = run_trial(identity, scenario, setup, benches[planned["build"]], folder, cancel)
+                result = run_trial(
+                    identity, scenario, setup, benches[planned["build"], planned["setup"]], folder, cancel
+                )
                 return Ended(result.status.value, result.cause)
 
             total = len(self.trials)

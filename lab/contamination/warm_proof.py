@@ -20,7 +20,7 @@ from lab.agents.select import agent_for
 from lab.contamination.observe.judge import AFTER, REQUESTS, TrialIdentity
 from lab.contamination.plan import Build
 from lab.contamination.preflight import PROBE_SCENARIO
-from lab.contamination.sessions.base import Sessions, Start
+from lab.contamination.sessions.base import Sessions, Start, Starts
 from lab.contamination.sessions.cold import ColdSessions
 from lab.contamination.sessions.warm import WarmSessions
 from lab.contamination.stores import Manifest
@@ -42,44 +42,44 @@ def sessions_named(start: Start) -> Sessions:
     return WarmSessions() if start is Start.WARM else ColdSessions()
 
 
-def settle_start(
+def settle_starts(
     wanted: str,
     backend: Backend,
     builds: Iterable[Build],
     setups: Iterable[Setup],
     limits: Limits,
     tell: Callable[[str], None],
-) -> Start:
+) -> Starts:
     """Decides how a run's sessions are started.
 
     Args:
-        wanted: ``cold``, ``warm``, or ``auto``: warm where that is proven, else cold.
+        wanted: ``cold``, ``warm``, or ``auto``: warm for each build and setup for which that is proven, else cold.
         backend: Isolation.
         builds: All builds of the run.
         setups: All its setups.
         limits: Bounds of one session.
-        tell: Told one line about the decision.
+        tell: Told one line before a comparison, and about each that fails.
 
     Raises:
         EnvironmentUnusable: A warm start was asked for by name and is not proven here.
     """
     if wanted == Start.COLD:
-        return Start.COLD
-    known = list(setups)
-    for build in builds:
-        agent = agent_for(build.product)
-        for setup in known:
-            tell(f"comparing a warm start with a cold one ({build.name}, setup {setup.name})")
-            try:
-                problem = warm_differs(backend, build.environment, setup, limits, agent)
-            except EnvironmentUnusable as error:
-                problem = error.message
-            if problem and wanted == Start.WARM:
-                raise EnvironmentUnusable(f"no warm start in setup {setup.name}: {problem}", "lab run --start cold")
-            if problem:
-                tell(f"starting cold: {problem}")
-                return Start.COLD
-    return Start.WARM
+        return Starts()
+    cold: dict[str, str] = {}
+    pairs = [(build, setup) for setups_ in [list(setups)] for build in builds for setup in setups_]
+    for build, setup in pairs:
+        tell(f"comparing a warm start with a cold one: {build.name}, {setup.name}")
+        try:
+            problem = warm_differs(backend, build.environment, setup, limits, agent_for(build.product))
+        except EnvironmentUnusable as error:
+            problem = error.message
+        if problem and wanted == Start.WARM:
+            told = f"no warm start of {build.name} in setup {setup.name}: {problem}"
+            raise EnvironmentUnusable(told, "lab run --start auto")
+        if problem:
+            cold[f"{build.name} {setup.name}"] = problem
+            tell(f"starting cold: {problem}")
+    return Starts(Start.COLD) if len(cold) == len(pairs) else Starts(Start.WARM, cold)
 
 
 def warm_differs(
@@ -134,13 +134,14 @@ def trial_evidence(folder: Path) -> dict[str, Any]:
             path: state.sha256 for path, state in after.files.items() if state.store not in (Store.OTHER, Store.PENDING)
         },
         "staged": len(staged),
-        "files": sorted(path for path in after.files if path not in staged),
+        "files": sorted(_TIME.sub("-", path) for path in after.files if path not in staged),
         "result": json.loads(_without_ids(json.dumps(result).encode())),
     }
 
 
 # Behind backslashes where an answer is quoted within another; in the name of a staged write's file, too.
-_STAGED_ID = re.compile(rb'(pending_id\\*": *\\*"|pending/[a-z]+/)[0-9a-f]{8}')
+_STAGED_ID = re.compile(rb'(id\\*": *\\*"|pending/[a-z]+/)[0-9a-f]{8}\\b')
+_TIME = re.compile(r"[0-9]{8}-[0-9]{6}")
 _STAGED_TIME = re.compile(rb'(created_at\\*": *)[0-9.]+')
 _STAGED_FILE = re.compile(rb'("file": "files/)[0-9a-f]{64}(", "pointer": "[^"]*pending/)')
 

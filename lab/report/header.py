@@ -66,6 +66,7 @@ class Header(Record):
     driver_digest: str = ""
     reused_run: str = ""
     start: str = ""
+    cold_starts: dict[str, str] = Field(default_factory=dict)
     host: dict[str, str] = Field(default_factory=dict)
 
 
@@ -128,6 +129,7 @@ def read_header(lock: Mapping[str, Any]) -> Header:
         driver_digest=_word(lock.get("driver_digest")),
         reused_run=_word(lock.get("reused_run")),
         start=_word(lock.get("start")),
+        cold_starts={key: _word(item) for key, item in sorted(_mapping(lock.get("cold_starts")).items())},
         host={key: _word(_mapping(lock.get("host")).get(key)) for key in ("kernel", "arch", "python")},
     )
 

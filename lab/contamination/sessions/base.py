@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
@@ -45,6 +45,32 @@ class Start(StrEnum):
 
     COLD = "cold"
     WARM = "warm"
+
+
+MIXED = "mixed"
+"""Word for a run of which some builds and setups start warm and the others cold."""
+
+
+@dataclass(frozen=True)
+class Starts:
+    """How a run's sessions are started, for each build and setup.
+
+    Attributes:
+        default: How, unless the next says otherwise.
+        cold: Reason for a cold start by build and setup, ``"<build> <setup>"``.
+    """
+
+    default: Start = Start.COLD
+    cold: Mapping[str, str] = field(default_factory=dict)
+
+    def of(self, build: str, setup: str) -> Start:
+        """How the sessions of a build and setup are started."""
+        return Start.COLD if f"{build} {setup}" in self.cold else self.default
+
+    @property
+    def word(self) -> str:
+        """``cold``, ``warm`` or ``mixed``."""
+        return MIXED if self.cold and self.default is Start.WARM else self.default.value
 
 
 @dataclass(frozen=True)
