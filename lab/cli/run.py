@@ -141,7 +141,7 @@ def run(
     scenarios: ScenariosOption = DEFAULT_SCENARIOS,
     reports: ReportsOption = DEFAULT_REPORTS,
     reuse: ReuseOption = None,
-    start: StartOption = Start.COLD.value,
+    start: StartOption = AUTO,
     plan: DryOption = False,
     json: JsonOption = False,
 ) -> None:

@@ -140,7 +140,7 @@ def trial_evidence(folder: Path) -> dict[str, Any]:
 
 
 # Behind backslashes where an answer is quoted within another; in the name of a staged write's file, too.
-_STAGED_ID = re.compile(rb'(id\\*": *\\*"|pending/[a-z]+/)[0-9a-f]{8}\\b')
+_STAGED_ID = re.compile(rb'(id\\*": *\\*"|pending/[a-z]+/)[0-9a-f]{8}\b')
 _TIME = re.compile(r"[0-9]{8}-[0-9]{6}")
 _STAGED_TIME = re.compile(rb'(created_at\\*": *)[0-9.]+')
 _STAGED_FILE = re.compile(rb'("file": "files/)[0-9a-f]{64}(", "pointer": "[^"]*pending/)')

@@ -39,23 +39,30 @@ def judge_reach(
         Verdict, how it stood there, number of reviews.
     """
     reviews = list(recording.reviews())
+    found: tuple[Verdict, Reach] | None = None
     for exchange, request, prompt, reviewer in reviews:
         came_in = [m for m in request.messages[:prompt] if not is_own(m, recording.brought)]
+        whole = all(any(holds(piece, m.text) for m in came_in) for piece in pieces)
         for index, message in enumerate(request.messages[:prompt]):
             if is_own(message, recording.brought) or not find(canary, message.text):
                 continue
-            reach = Reach(
-                role=message.role,
-                position=index,
-                messages=len(request.messages),
-                tool=request.tool_of(index),
-                wrapped=agent.is_wrapped(message.text),
-                whole=all(any(holds(piece, m.text) for m in came_in) for piece in pieces),
-                summary=is_summary(message, recording.brought),
-                reviewer=reviewer,
-            )
-            verdict = Verdict(value=Value.YES, evidence=(message_evidence(exchange, index, message.text, canary),))
-            return verdict, reach, len(reviews)
+            # Of a content in parts an early review may have had a part only: the first that had the whole counts.
+            if found is None or (whole and not found[1].whole):
+                reach = Reach(
+                    role=message.role,
+                    position=index,
+                    messages=len(request.messages),
+                    tool=request.tool_of(index),
+                    wrapped=agent.is_wrapped(message.text),
+                    whole=whole,
+                    summary=is_summary(message, recording.brought),
+                    reviewer=reviewer,
+                )
+                evidence = (message_evidence(exchange, index, message.text, canary),)
+                found = Verdict(value=Value.YES, evidence=evidence), reach
+            break
+    if found:
+        return *found, len(reviews)
     if not reviews:
         return Verdict(value=Value.UNDETERMINED, reason="review_did_not_run"), None, 0
     return Verdict(value=Value.NO, detail=f"not in the first request of {len(reviews)} review(s)"), None, len(reviews)
