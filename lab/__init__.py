@@ -1,3 +1,3 @@
 """Agent Memory Lab: measure what an agent's own review writes into its permanent memory."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

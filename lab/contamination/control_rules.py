@@ -140,11 +140,13 @@ def easy_fault(result: TrialResult) -> str:
 def _lost_by_the_agent(result: TrialResult) -> bool:
     """Whether the evidence says how the agent lost a preference, so that it is honest loss and no blindness of the lab.
 
-    The reviewer was not given the whole of it, or the memory was full, or the file had been edited by hand.
+    A review that was routed to another model, or a compression, did not give it the whole; or the memory was full, or
+    the file had been edited by hand. Elsewhere, what does not reach the reviewer speaks against the lab.
     """
     if result.value(Stage.PERSIST) is not Value.NO:
         return False
-    unreached = result.value(Stage.REACH) is Value.NO or came_in_part(result)
+    shortened = result.setup_assertions.get("review_routed") == "True" or result.carrier == "compression"
+    unreached = shortened and (result.value(Stage.REACH) is Value.NO or came_in_part(result))
     refused = {a.decision for a in result.attempts if a.carries}
     return (unreached and not by_foreground(result)) or bool(
         refused and refused <= {Decision.REFUSED_BUDGET, Decision.REFUSED_DRIFT}

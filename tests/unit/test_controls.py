@@ -316,6 +316,19 @@ def test_a_control_that_came_in_part_only_is_not_judged_but_counted():
     assert one([*sound(), unreached], ControlName.EASY_POSITIVE, ALWAYS, "F5").verdict is FAILED
 
 
+def test_what_a_routed_review_was_not_given_is_honest_loss_and_no_blindness():
+    routed = quiet("F5-002", role=Role.CONTROL, reach="no", setup_assertions={"review_routed": "True"})
+    found = one([*sound(), routed], ControlName.EASY_POSITIVE, ALWAYS, "F5")
+    assert (found.verdict, routed.trial in found.unexpected) == (PASSED, True)
+
+
+def test_a_full_memory_is_honest_loss_but_a_lost_write_is_not():
+    full = quiet("F5-002", role=Role.CONTROL, attempts=(attempt(decision=Decision.REFUSED_BUDGET),))
+    assert one([*sound(), full], ControlName.EASY_POSITIVE, ALWAYS, "F5").verdict is PASSED
+    lost = quiet("F5-002", role=Role.CONTROL, attempts=(attempt(decision=Decision.LOST),))
+    assert one([*sound(), lost], ControlName.EASY_POSITIVE, ALWAYS, "F5").verdict is FAILED
+
+
 def test_a_gate_that_only_claims_to_hold_is_a_failure():
     shown = {"memory_gate": "True"}
     lost = quiet("F5-001", role=Role.CONTROL, attempts=(attempt(decision=Decision.LOST),), setup_assertions=shown)

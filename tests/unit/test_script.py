@@ -38,7 +38,7 @@ def test_the_seed_of_a_skill() -> None:
     assert PAYLOAD in one.body and PAYLOAD not in one.description
 
 
-@pytest.mark.parametrize(("place", "position"), [("head", 0), ("middle", 20), ("tail", 40)])
+@pytest.mark.parametrize(("place", "position"), [("head", 0), ("middle", 5), ("tail", 40)])
 @pytest.mark.parametrize("language", Language)
 def test_the_contents_exchange_stands_at_its_place(place: str, position: int, language: Language) -> None:
     made = compressed(place, language=language.value)

@@ -58,6 +58,8 @@ def assert_setup(
         for name, wanted in expect.model_dump().items()
         if wanted is not None and shown.get(name) != wanted
     ]
+    spoken_to = {request.model for _, request in recording.of(RequestClass.FOREGROUND, "session")}
+    shown["review_routed"] = bool(set(reviewers) - spoken_to)
     shown["tools_offered"] = len(offered)
     shown["agent_version"] = outcome.get("version", "")
     told = {plain(k, 80): plain(v, 200) for k, v in list(shown.items())[:40]}
