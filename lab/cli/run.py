@@ -37,6 +37,7 @@ from lab.contamination.plan import (
     plan_trials,
 )
 from lab.contamination.scenarios.library import load_library
+from lab.contamination.scenarios.words import Family
 from lab.contamination.selection import Shard, select, take_shard
 from lab.contamination.sessions.base import MIXED, Start
 from lab.contamination.sessions.work import sweep_work_directories
@@ -49,6 +50,7 @@ from lab.runs import capacity, runner
 from lab.runs.folder import RESULT, RunFolder
 from lab.runs.pace import estimate
 
+ALL_FAMILIES = ",".join(Family)
 ALL_DEFAULT_MODELS = ",".join(DEFAULT_MODELS)
 DEFAULT_BUILDS = [DEFAULT_BUILD]
 FamiliesOption = Annotated[str, typer.Option("--families", envvar="LAB_FAMILIES", help="Families, comma-separated.")]
@@ -92,7 +94,7 @@ ModelsOption = Annotated[
     typer.Option(
         "--models",
         envvar="LAB_MODELS",
-        help="Comma-separated: scripted:always-write, scripted:never-write, scripted:faithful, scripted:paraphrase.",
+        help="Comma-separated scripted:POLICY; a policy: always-write, never-write, faithful, paraphrase, batch, malformed.",
     ),
 ]
 SetupsOption = Annotated[str, typer.Option("--setups", envvar="LAB_SETUPS", help="Setups, comma-separated.")]
@@ -124,7 +126,7 @@ DryOption = Annotated[bool, typer.Option("--plan", help="Print the plan and stop
 
 
 def run(
-    families: FamiliesOption = "F1,F5",
+    families: FamiliesOption = ALL_FAMILIES,
     select_: SelectOption = "",
     tags: TagsOption = "",
     shard: ShardOption = "",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 
 from lab.isolation.base import Backend, PreparedEnvironment
 
+PROJECT = Path(__file__).parents[2]
 LAB = Path(sys.executable).with_name("lab")
 
 
@@ -36,6 +38,29 @@ class Outcome:
 
 
 LabCommand = Callable[..., Outcome]
+
+
+@pytest.fixture(scope="session")
+def small_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The first twelve scenarios of F1 and the first eight of F5: reading all of them costs every command seconds."""
+    root = tmp_path_factory.mktemp("library")
+    for family in ("F1", "F5"):
+        (root / family).mkdir()
+        for path in sorted((PROJECT / "scenarios" / family).glob(f"{family}-0*.yaml")):
+            shutil.copy(path, root / family)
+    return root
+
+
+@pytest.fixture(scope="session", autouse=True)
+def defaults(small_library: Path) -> Iterator[None]:
+    """What every command of these tests gets where its flags say nothing else.
+
+    Sessions are started cold: the comparison before a warm run would cost each command three more trials.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LAB_SCENARIOS", str(small_library))
+        patch.setenv("LAB_START", "cold")
+        yield
 
 
 @pytest.fixture

@@ -17,9 +17,9 @@ ONE = ("--select", "F5-001", "--models", "scripted:faithful")
 
 
 @pytest.fixture
-def scenarios(tmp_path: Path) -> Path:
+def scenarios(tmp_path: Path, small_library: Path) -> Path:
     copy = tmp_path / "scenarios"
-    shutil.copytree(PROJECT / "scenarios", copy)
+    shutil.copytree(small_library, copy)
     return copy
 
 

@@ -90,16 +90,15 @@ def test_a_build_that_cannot_be_prepared_again_is_one_clear_line(lab: LabCommand
         assert done.code == 2 and done.is_one_clear_line() and words in done.err, done.err
 
 
-@pytest.mark.skip(reason="needs --builds with product specs — enable once `prepare` takes them")
 def test_two_builds_run_side_by_side_and_are_told_apart(lab: LabCommand, bwrap: str, tmp_path: Path) -> None:
     chosen = ("--select", "F1-001,F5-001", "--models", "scripted:always-write")
-    done = lab("run", "--backend", bwrap, *chosen, "--builds", "0.19.0,0.17.0", "--json")
+    done = lab("run", "--backend", bwrap, *chosen, "--builds", "0.19.0,0.15.2", "--json")
     assert done.code == 0, done.err
     versions = {build["name"]: build["version"] for build in done.json["header"]["builds"]}
-    assert versions == {"hermes-agent-0.19.0": "0.19.0", "hermes-agent-0.17.0": "0.17.0"}
+    assert versions == {"hermes-agent-0.19.0": "0.19.0", "hermes-agent-0.15.2": "0.15.2"}
     assert done.json["accounting"]["valid"] == 6
     digests = {build["environment_digest"] for build in done.json["header"]["builds"]}
     assert len(digests) == 2
     for trial in only_run(tmp_path / "reports").glob("trials/*"):
-        version = "0.17.0" if "hermes-agent-0.17.0" in trial.name else "0.19.0"
+        version = "0.15.2" if "hermes-agent-0.15.2" in trial.name else "0.19.0"
         assert f'"agent_version": "{version}"' in (trial / "result.json").read_text()

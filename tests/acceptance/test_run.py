@@ -184,9 +184,11 @@ def test_changed_evidence_is_one_clear_line(lab: LabCommand, finished: Path, tmp
 
 @pytest.mark.agent
 @pytest.mark.bwrap
-def test_a_changed_byte_runs_that_cell_alone(lab: LabCommand, finished: Path, bwrap: str, tmp_path: Path) -> None:
+def test_a_changed_byte_runs_that_cell_alone(
+    lab: LabCommand, finished: Path, bwrap: str, tmp_path: Path, small_library: Path
+) -> None:
     scenarios = tmp_path / "scenarios"
-    shutil.copytree(Path(__file__).parents[2] / "scenarios", scenarios)
+    shutil.copytree(small_library, scenarios)
     selection = ("--backend", bwrap, "--scenarios", scenarios, "--models", "scripted:faithful", "--reuse", finished)
     done = lab("run", *selection, "--select", "F5-00[12]", "--json")
     assert done.code == 0, done.err
