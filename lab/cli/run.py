@@ -94,7 +94,7 @@ ModelsOption = Annotated[
     typer.Option(
         "--models",
         envvar="LAB_MODELS",
-        help="Comma-separated scripted:POLICY; a policy: always-write, never-write, faithful, paraphrase, batch, malformed.",
+        help="Comma-separated scripted:POLICY of always-write, never-write, faithful, paraphrase, batch, malformed.",
     ),
 ]
 SetupsOption = Annotated[str, typer.Option("--setups", envvar="LAB_SETUPS", help="Setups, comma-separated.")]
