@@ -123,7 +123,7 @@ def trial_evidence(folder: Path) -> dict[str, Any]:
     after = Manifest.model_validate_json((folder / AFTER).read_bytes())
     result = json.loads((folder / RESULT).read_bytes())
     del result["seconds"]
-    for found in result["stores"]:
+    for found in result["stores"] + (result["settled"] or {"stores": []})["stores"]:
         if found["store"] == Store.OTHER:
             del found["evidence"]  # lines of the agent's logs, with their times
     staged = sorted(path for path, state in after.files.items() if state.store is Store.PENDING)
