@@ -124,8 +124,9 @@ def trial_evidence(folder: Path) -> dict[str, Any]:
     result = json.loads((folder / RESULT).read_bytes())
     del result["seconds"]
     for found in result["stores"] + (result["settled"] or {"stores": []})["stores"]:
-        if found["store"] == Store.OTHER:
-            del found["evidence"]  # lines of the agent's logs, with their times
+        if found["store"] in (Store.OTHER, Store.PENDING):
+            # Lines of the agent's logs with their times; staged writes with random ids, which stand in their names too.
+            found["evidence"] = len(found["evidence"]) if found["store"] == Store.PENDING else None
     staged = sorted(path for path, state in after.files.items() if state.store is Store.PENDING)
     exchanges = read_exchanges(folder / REQUESTS)
     return {
@@ -140,15 +141,13 @@ def trial_evidence(folder: Path) -> dict[str, Any]:
 
 
 # Behind backslashes where an answer is quoted within another; in the name of a staged write's file, too.
-_STAGED_ID = re.compile(rb'(id\\*": *\\*"|pending/[a-z]+/)[0-9a-f]{8}\b')
+_STAGED_ID = re.compile(rb"""(id\\*": *\\*"|pending/[a-z]+/|write ')[0-9a-f]{8}\b""")
 _TIME = re.compile(r"[0-9]{8}-[0-9]{6}")
 _STAGED_TIME = re.compile(rb'(created_at\\*": *)[0-9.]+')
-_STAGED_FILE = re.compile(rb'("file": "files/)[0-9a-f]{64}(", "pointer": "[^"]*pending/)')
 
 
 def _without_ids(data: bytes) -> bytes:
     """Without the random id and the time that the agent gives to each staged write, and the digest that follows."""
-    data = _STAGED_FILE.sub(rb"\1-\2", data)
     return _STAGED_TIME.sub(rb"\g<1>0", _STAGED_ID.sub(rb"\1-", data))
 
 

@@ -1,0 +1,40 @@
+"""What the comparison of a warm with a cold start leaves out: the random ids of staged writes, and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from lab.contamination.warm_proof import _without_ids, first_difference
+
+STAGED = (
+    b'{"role": "tool", "content": "{\\"success\\": true, \\"pending_id\\": \\"9648d77e\\", \\"created_at\\": 1764.25}"}'
+)
+
+
+def test_two_staged_writes_are_the_same_but_for_id_and_time() -> None:
+    other = STAGED.replace(b"9648d77e", b"318fb03e").replace(b"1764.25", b"1799.5")
+    assert other != STAGED and _without_ids(STAGED) == _without_ids(other)
+    assert _without_ids(b"Rejected pending memory write '6d8cdead'.") == _without_ids(
+        b"Rejected pending memory write '5c6e2ca9'."
+    )
+    assert _without_ids(b"pending/memory/9b9118dc.json") == _without_ids(b"pending/memory/4d6e4f2a.json")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        STAGED.replace(b"true", b"false"),
+        STAGED.replace(b"9648d77e", b"9648d77e0"),
+        STAGED.replace(b"9648d77e", b"reviewer"),
+        STAGED.replace(b"pending_id", b"entry"),
+    ],
+)
+def test_any_other_byte_is_a_difference(changed: bytes) -> None:
+    assert _without_ids(STAGED) != _without_ids(changed)
+
+
+def test_the_first_difference_is_named() -> None:
+    same = {"requests": [1, 2], "files": ["a"]}
+    assert first_difference(same, dict(same)) == ""
+    assert first_difference(same, {**same, "requests": [1, 3]}) == "requests differ at number 2 of 2"
+    assert first_difference(same, {**same, "files": ["a", "b"]}) == "files differ"
