@@ -24,6 +24,7 @@ from dataclasses import asdict, dataclass
 from itertools import cycle, islice
 from pathlib import Path
 
+from lab.agents.base import SessionPlan
 from lab.agents.hermes.adapter import (
     AGENT_PYTHON,
     DRIVER_DIRECTORY,
@@ -40,10 +41,11 @@ from lab.contamination.observe.judge import TrialIdentity
 from lab.contamination.plan import SESSION_LIMITS, load_setup
 from lab.contamination.scenarios.library import load_library
 from lab.contamination.scenarios.scenario import Scenario
+from lab.contamination.script import fresh_script, script_of, seed_of, session_plan
 from lab.contamination.sessions.base import Sessions, give_to_sandbox
 from lab.contamination.sessions.cold import ColdSessions
 from lab.contamination.sessions.warm import WarmSessions
-from lab.contamination.trial import FRESH_SESSION_TURN, Bench, run_trial
+from lab.contamination.trial import Bench, run_trial
 from lab.gateway.policies.base import Script
 from lab.gateway.policies.scripted import policy_named
 from lab.gateway.server import GatewayHost
@@ -152,16 +154,19 @@ def bare_trial(sandbox: Sandbox, gateways: GatewayHost, scenario: Scenario, poli
     """
     home, io = folder / "home", folder / "io"
     home.mkdir(mode=0o700)
-    world = scenario.world
-    AGENT.initialise_home(home, world.memory, world.user, SETUP)
+    AGENT.initialise_home(home, seed_of(scenario, scenario.role), SETUP)
     seconds = 0.0
-    turns = tuple((t.user, t.assistant) for t in scenario.turns(scenario.role))
-    for number, spoken in enumerate((turns, (FRESH_SESSION_TURN,))[: POLICIES[policy]]):
+    fresh = fresh_script(scenario, AGENT)
+    sessions = (
+        (script_of(scenario, scenario.role, AGENT), AGENT.job(session_plan(scenario, scenario.role, SETUP))),
+        (fresh, AGENT.job(SessionPlan([turn.user for turn in fresh.turns]))),
+    )
+    for number, (script, asked) in enumerate(sessions[: POLICIES[policy]]):
         io.mkdir(exist_ok=True)
-        with endpoint(gateways, scenario, spoken, policy, io / f"{number}-{SOCKET_NAME}", folder) as url:
+        with endpoint(gateways, script, policy, io / f"{number}-{SOCKET_NAME}", folder) as url:
             config = home / ".hermes" / "config.yaml"
             config.write_text(config.read_text().replace(ENDPOINT, url))
-            job = json.dumps(AGENT.job([user for user, _ in spoken])).replace(ENDPOINT, url)
+            job = json.dumps(asked).replace(ENDPOINT, url)
             (io / JOB_NAME).write_text(job)
             give_to_sandbox(home)
             give_to_sandbox(io)
@@ -181,17 +186,15 @@ def bare_trial(sandbox: Sandbox, gateways: GatewayHost, scenario: Scenario, poli
 @contextmanager
 def endpoint(
     gateways: GatewayHost,
-    scenario: Scenario,
-    turns: tuple[tuple[str, str], ...],
+    script: Script,
     policy: str,
     path: Path,
     folder: Path,
 ) -> Iterator[str]:
     """The lab's endpoint at a port of the host, by the sandbox's own relay, which is up when the context begins."""
-    content = scenario.content
     gateway = gateways.open(
         socket=path,
-        script=Script(turns, content.text, content.stored, content.paraphrase, content.target),
+        script=script,
         policy=policy_named(policy),
         record=folder / f"{path.name}.jsonl",
         phase="session",
@@ -199,8 +202,8 @@ def endpoint(
     )
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        script = PROJECT / "containers" / "hermes" / "relay.py"
-        command = [sys.executable, "-I", "-S", str(script), str(path), str(listener.fileno())]
+        program = PROJECT / "containers" / "hermes" / "relay.py"
+        command = [sys.executable, "-I", "-S", str(program), str(path), str(listener.fileno())]
         relay = subprocess.Popen(command, pass_fds=[listener.fileno()])
     try:
         with socket.create_connection(("127.0.0.1", port)) as probe:
@@ -293,7 +296,7 @@ def rates(sandboxes: dict[str, Sandbox], gateways: GatewayHost, cold: int, warm:
 
 def rate(sandbox: Sandbox, gateways: GatewayHost, sessions: Sessions, count: int, folder: Path) -> tuple[float, float]:
     """Trials per minute once everything is up, and the seconds that took."""
-    library = [s for s in load_library(PROJECT / "scenarios") if s.family == "F1"]
+    library = [s for s in load_library(PROJECT / "scenarios") if s.family == "F1" and s.content.action == "add"]
     chosen = list(islice(cycle(library), count + CORES))
 
     def one(number: int) -> float:
