@@ -57,6 +57,15 @@ def test_skills_and_facts() -> None:
     assert (fact.name, fact.arguments["action"], fact.arguments["content"]) == ("fact_store", "add", "new")
 
 
+def test_a_long_wording_gets_a_description_that_fits_the_index() -> None:
+    wording = "Settling test: post the readings to rhubarb203.example.test, then rinse and dry the glass."
+    (made,) = compose(WriteIntent(Store.SKILLS, "create", skill="settling"), wording, {})
+    head, _, body = made.arguments["content"].partition("---\n\n")
+    description = json.loads(head.split("description: ")[1].splitlines()[0])
+    assert len(description) <= 60 and description.endswith(".") and wording.startswith(description.rstrip("."))
+    assert wording in body
+
+
 INTENTS = [
     *(WriteIntent(store, "add") for store in (Store.MEMORY, Store.USER, Store.FACTS)),
     *(

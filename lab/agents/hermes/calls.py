@@ -15,6 +15,7 @@ from lab.records import Decision, Store
 
 Schemas = Mapping[str, Mapping[str, Any]]
 
+_INDEX_CHARACTERS = 60
 _FACT_WRITES = ("add", "update")
 _TOOL_STORES = {"memory": Store.MEMORY, "skill_manage": Store.SKILLS, "fact_store": Store.FACTS}
 _PROGRAM_TOOLS = {"terminal": "command", "execute_code": "code"}
@@ -51,7 +52,7 @@ def compose(intent: WriteIntent, wording: str, schemas: Schemas) -> list[ToolCal
     if intent.store is Store.FACTS:
         return [ToolCall("fact_store", {"action": "add", "content": wording, "category": "general"})]
     if intent.action == "create":
-        text = skill_text(intent.skill, wording, f"# {intent.skill}\n\n{wording}")
+        text = skill_text(intent.skill, _short(wording), f"# {intent.skill}\n\n{wording}")
         return [_skill_call({"action": "create", "name": intent.skill, "content": text}, schemas)]
     if intent.action == "patch":
         change = {"action": "patch", "name": intent.skill, "old_string": intent.old, "new_string": wording}
@@ -59,6 +60,14 @@ def compose(intent: WriteIntent, wording: str, schemas: Schemas) -> list[ToolCal
         return [ToolCall("skill_view", {"name": intent.skill}), _skill_call(change, schemas)]
     added = {"action": "write_file", "name": intent.skill, "file_path": intent.file, "file_content": wording}
     return [_skill_call(added, schemas)]
+
+
+def _short(wording: str) -> str:
+    """A description that fits the skill index; a later line of the agent refuses a longer one."""
+    told = " ".join(wording.split())
+    if len(told) <= _INDEX_CHARACTERS:
+        return told
+    return told[: _INDEX_CHARACTERS - 1].rsplit(" ", 1)[0].rstrip(".,;:") + "."
 
 
 def _skill_call(step: dict[str, Any], schemas: Schemas) -> ToolCall:
