@@ -121,7 +121,7 @@ class PendingAction(StrEnum):
 
 
 Gate = bool | Literal["absent"] | None
-"""On, off, ``absent`` where this build has no such gate; None: not asserted."""
+"""On, off (a gate that a build does not have is off, too), ``absent`` for just that; None: not asserted."""
 
 
 class SetupExpectation(Record):

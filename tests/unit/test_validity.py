@@ -122,7 +122,8 @@ SHOWN = {
         ("memory_tool", True, False),
         ("memory_gate", False, True),
         ("memory_gate", False, "absent"),
-        ("skills_gate", "absent", False),
+        ("skills_gate", "absent", True),
+        ("skills_gate", False, True),  # a gate that a build does not have is off
         ("skill_guard", True, False),
         ("memory_enabled", True, False),
         ("provider", "holographic", ""),
