@@ -33,7 +33,7 @@ from lab.contamination.sessions.warm import WarmPlace, WarmSessions
 from lab.contamination.trial import Bench, run_trial
 from lab.contamination.warm_proof import first_difference, trial_evidence, warm_differs
 from lab.errors import SandboxCancelled
-from lab.gateway.exchange import read_exchanges
+from lab.gateway.exchange import RequestClass, read_exchanges
 from lab.gateway.policies.base import Script
 from lab.gateway.policies.scripted import policy_named
 from lab.gateway.server import GatewayHost
@@ -121,9 +121,26 @@ def test_a_family_sends_the_same_bytes_and_gets_the_same_verdicts(
         name = f"{scenario.id}-{role}"
         cold = evidence(sandbox, gateways, ColdSessions(), scenario, role, tmp_path / "cold" / name)
         forked = evidence(sandbox, gateways, warm, scenario, role, tmp_path / "warm" / name)
+        if family is Family.F3:
+            cold, forked = steady(cold), steady(forked)
         assert first_difference(cold, forked) == "", name
     assert len(warm._idle) == 1, "one sandbox served them all"
     assert warm._idle[0]._sessions > len(trials(family))
+
+
+def steady(found: dict[str, Any]) -> dict[str, Any]:
+    """What two cold starts have in common where other agents take part.
+
+    The agent draws an id for each task and child, notes how long a child took, and lets its threads and those of the
+    child send their requests as they come: two cold starts differ in all that.
+    """
+    result = found["result"]
+    return {
+        "stores": found["stores"],
+        "verdicts": {stage: verdict["value"] for stage, verdict in result["verdicts"].items()},
+        "attempts": [(a["origin"], a["tool"], a["arguments"], a["decision"]) for a in result["attempts"]],
+        "kinds": sorted((phase, kind) for phase, kind, *_ in found["requests"] if kind != RequestClass.PROBE),
+    }
 
 
 def test_it_holds_on_every_backend(sandbox: Sandbox) -> None:
