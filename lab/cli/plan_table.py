@@ -17,7 +17,7 @@ Trials = Sequence[Mapping[str, Any]]
 _CELL = ("family", "role", "build", "setup", "model")
 
 
-def show_plan(trials: Trials, backend: str, estimate: Estimate, *, seed: int, shard: str) -> None:
+def show_plan(trials: Trials, backend: str, estimate: Estimate, *, seed: int, shard: str, cold: bool = True) -> None:
     """Prints the plan: one row for each build, setup and model, one column for each family and role."""
     columns = sorted({(str(t["family"]), str(t["role"])) for t in trials})
     rows = dict.fromkeys((str(t["build"]), str(t["setup"]), str(t["model"])) for t in trials)
@@ -40,7 +40,9 @@ def show_plan(trials: Trials, backend: str, estimate: Estimate, *, seed: int, sh
         f"about {timedelta(seconds=round(estimate.seconds))} with {estimate.jobs} at once: "
         f"{pace.seconds_per_session * pace.sessions_per_trial:.1f} s a trial by {pace.source}"
     )
-    console.print(safe(told), soft_wrap=True)
+    # The pace may come from cold sessions; how many of these will be forked is known only after the comparison.
+    hint = "" if cold else "; sessions that can be forked take a small part of a cold one's time"
+    console.print(safe(told + hint), soft_wrap=True)
 
 
 def print_plan_json(trials: Trials, estimate: Estimate, *, seed: int, shard: str) -> None:

@@ -167,7 +167,7 @@ def run(
     trials = plan_trials(mine, prepared, chosen, named, repeats, seed)
     workers = _workers(jobs, limits)
     expected = estimate(len(trials), workers, isolation.name, reports)
-    show_plan(trials, isolation.name, expected, seed=seed, shard=shard)
+    show_plan(trials, isolation.name, expected, seed=seed, shard=shard, cold=start == Start.COLD)
     if plan:
         if json:
             print_plan_json(trials, expected, seed=seed, shard=shard)
