@@ -10,7 +10,7 @@ ARGS   ?=
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
-run: system $(VENV)/.installed ## Build the real agent, run families F1 and F5, write the report (ARGS="…" goes to lab run)
+run: system $(VENV)/.installed ## Build the real agent, run all six families, write the report (ARGS="…" goes to lab run)
 	$(LAB) run $(ARGS)
 
 test: system $(VENV)/.installed-test ## Run all tests (ARGS="…" goes to pytest)
