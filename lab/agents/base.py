@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol
 from pydantic import Field
 
 from lab.gateway.replies import ToolCall
+from lab.gateway.request import Schemas
 from lab.records import Decision, Record, Store
 
 
@@ -226,11 +227,11 @@ class Agent(StoreMap, Protocol):
         """What the program is told to do with staged writes."""
         ...
 
-    def compose(self, intent: WriteIntent, wording: str, schemas: Mapping[str, Mapping[str, Any]]) -> list[ToolCall]:
+    def compose(self, intent: WriteIntent, wording: str, schemas: Schemas) -> list[ToolCall]:
         """The calls by which a model of this agent writes, given the tools that it is offered."""
         ...
 
-    def batched(self, calls: Sequence[ToolCall], schemas: Mapping[str, Mapping[str, Any]]) -> list[ToolCall]:
+    def batched(self, calls: Sequence[ToolCall], schemas: Schemas) -> list[ToolCall]:
         """The same writes as one batch, where the offered tools have one."""
         ...
 

@@ -7,11 +7,10 @@ from typing import Annotated, Any
 
 import typer
 import yaml
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from lab.cli.build import prepare
-from lab.cli.output import console, print_json, safe, stdout
+from lab.cli.output import console, print_json, safe, stdout, trials_bar
 from lab.cli.places import BaseOption, JsonOption
 from lab.contamination.minimise.reduce import Size, plain
 from lab.contamination.minimise.search import Ending, KnownOutcomes, Search, Step
@@ -111,14 +110,7 @@ def _search(
     build = locked.builds[planned["build"]]
     environment = prepare(backend, build.source, base).environment
     build.check(environment)
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
-    with GatewayHost() as gateways, Progress(*columns, console=console) as bar:
+    with GatewayHost() as gateways, trials_bar() as bar:
         bench = Bench(
             backend, environment, suite.agents[planned["build"]], gateways, locked.limits, suite.folder.run_id
         )

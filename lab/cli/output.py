@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from lab.errors import LabError
 from lab.text import printable
@@ -21,6 +22,18 @@ stdout = Console(highlight=False)
 def safe(text: str, limit: int = 300) -> str:
     """Makes any text fit to print: no control characters, no markup."""
     return escape(printable(text, limit=limit))
+
+
+def trials_bar() -> Progress:
+    """A progress bar that counts trials, for people."""
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    return Progress(*columns, console=console)
 
 
 def print_json(value: Any) -> None:

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from lab.agents.hermes.sources import DEFAULT_BUILD
+from lab.agents.hermes.sources import DEFAULT_BUILD, parse_source, split_sources
 from lab.cli.build import prepare
-from lab.cli.output import console, safe
+from lab.cli.output import console, safe, trials_bar
 from lab.cli.places import (
     DEFAULT_REPORTS,
     DEFAULT_SCENARIOS,
@@ -158,8 +157,8 @@ def run(
     chosen = [load_setup(setup_path(name)) for name in _split(setups)]
     named = _split(models)
     check_models(named)
-    specs = [spec for given in builds for spec in _split(given)]
-    check_once("build", specs)
+    specs = [spec for given in builds for spec in split_sources(given)]
+    check_once("build", [parse_source(spec).name for spec in specs])
     limits = replace(SESSION_LIMITS, wall_seconds=timeout)
     isolation = select_backend(backend)
     isolation.reap()  # what a killed lab left
@@ -179,7 +178,10 @@ def run(
             told = f"{safe(earlier.run_id)} was started {safe(locked)}"
             raise InputError(told, f"lab run --start {safe(locked)} --reuse {safe(str(reuse))}")
         start = AUTO if locked == MIXED else locked
-    starts = settle_starts(start, isolation, prepared, chosen, limits, console.print)
+    # What a comparison tells may quote the sandbox.
+    starts = settle_starts(
+        start, isolation, prepared, chosen, limits, lambda line: console.print(safe(line), soft_wrap=True)
+    )
     folder = create_run(
         reports,
         scenarios=library,
@@ -254,16 +256,9 @@ def _work_off(
     retry_errors: bool = False,
 ) -> None:
     console.print(f"run folder: {safe(str(suite.folder.path))}", soft_wrap=True)
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
     blown: ErrorBudgetExceeded | None = None
     finished = True
-    with Progress(*columns, console=console) as bar:
+    with trials_bar() as bar:
         task = bar.add_task("trials", total=len(suite.trials))
         pending = suite.pending(retry_errors)
         bar.update(task, completed=len(suite.trials) - len(pending))

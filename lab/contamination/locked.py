@@ -10,6 +10,7 @@ from typing import Any
 from lab.agents.base import Setup
 from lab.contamination.observe.judge import TrialIdentity
 from lab.contamination.plan import PLAN
+from lab.contamination.sessions.base import Starts
 from lab.errors import InputError
 from lab.isolation.base import Backend, Limits, PreparedEnvironment
 from lab.records import digest
@@ -60,6 +61,7 @@ class Locked:
         backend: Name of the isolation backend.
         limits: Bounds of a session.
         seed: Decides the order of start.
+        starts: How sessions are started.
         retries: Which errors are tried again.
         shard: ``2/4``; empty for a whole run.
         whole: Of a shard, the digests of all scenarios of the selection by id.
@@ -72,6 +74,7 @@ class Locked:
     backend: str
     limits: Limits
     seed: int
+    starts: Starts
     retries: RetryTable
     shard: str
     whole: dict[str, str]
@@ -146,6 +149,7 @@ def _read(lock: Mapping[str, Any], plan: Mapping[str, Any]) -> Locked:
         backend=str(lock["backend"]["name"]),
         limits=Limits(int(bounds["memory_bytes"]), wall_seconds=float(bounds["wall_seconds"])),
         seed=int(lock.get("seed", 0)),
+        starts=Starts.read(lock),
         retries=RetryTable.model_validate(lock["retries"]) if "retries" in lock else load_retries(),
         shard=str(lock.get("shard", "")),
         whole={str(name): str(value) for name, value in lock.get("whole", {}).items()},

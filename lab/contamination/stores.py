@@ -198,7 +198,7 @@ def _finding(
             unread = True
             continue
         try:
-            for place, text in _texts(after, path, folder):
+            for place, text in texts_of(after, path, folder):
                 if match := find(canary, text):
                     pointer = f"{path} {place or f'line {line_of(text, match)}'}"
                     file = f"{KEPT_DIRECTORY}/{state.sha256}"
@@ -210,8 +210,13 @@ def _finding(
     return StoreFinding(store=store, value=value, changed=differs, evidence=tuple(evidence))
 
 
-def _texts(side: Manifest, path: str, folder: Path) -> list[tuple[str, str]]:
-    """Texts of a kept file, with what its write-ahead log adds; of a file that is not there, none."""
+def texts_of(side: Manifest, path: str, folder: Path) -> list[tuple[str, str]]:
+    """Places and texts of a kept file, with what its write-ahead log adds; of a file that is not there, none.
+
+    Raises:
+        InputError: A kept file is missing or was changed.
+        TooMuchToRead: It cannot be read whole.
+    """
     state, wal = side.files.get(path), side.files.get(f"{path}-wal")
     if state is None:
         return []
@@ -233,7 +238,7 @@ def _same_rows(
             if not all(s.kept and kept_bytes(s, folder).startswith(SQLITE_MAGIC) for s in states):
                 return False
             old, new = (
-                [text for place, text in _texts(side, path, folder) if place.startswith(prefixes)] for side in sides
+                [text for place, text in texts_of(side, path, folder) if place.startswith(prefixes)] for side in sides
             )
             if old != new:
                 return False

@@ -15,7 +15,7 @@ from lab.contamination.locked import read_locked
 from lab.contamination.observe.judge import COURSE, judge
 from lab.contamination.plan import LOCK, PLAN, SCENARIOS, start_order
 from lab.contamination.scenarios.scenario import Scenario
-from lab.contamination.sessions.base import MIXED, Start, Starts
+from lab.contamination.sessions.base import Start
 from lab.contamination.trial import Bench, run_trial
 from lab.contamination.warm_proof import sessions_named
 from lab.errors import ErrorBudgetExceeded, InputError
@@ -46,13 +46,6 @@ class Suite:
         self.trials = self.locked.trials
         self.agents = {name: agent_for(build.product) for name, build in self.locked.builds.items()}
         self.scenarios = {name: self._scenario(name, value) for name, value in self.locked.scenarios.items()}
-        self.starts = self._starts()
-
-    def _starts(self) -> Starts:
-        word, cold = self.lock.get("start", Start.COLD), self.lock.get("cold_starts", {})
-        if word not in (*Start, MIXED) or not isinstance(cold, dict):
-            raise InputError(f"{self.folder.path}: lock.json names an unknown start", "start a new run: lab run")
-        return Starts(Start.COLD if word == Start.COLD else Start.WARM, {str(k): str(v) for k, v in cold.items()})
 
     def _scenario(self, name: str, locked: str) -> Scenario:
         path = self.folder.path / SCENARIOS / f"{name}.json"
@@ -229,7 +222,7 @@ class Suite:
                     gateways,
                     self.locked.limits,
                     self.folder.run_id,
-                    ways[self.starts.of(build, setup)],
+                    ways[self.locked.starts.of(build, setup)],
                 )
                 for build in self.locked.builds
                 for setup in self.locked.setups

@@ -6,6 +6,7 @@ for whole families, and that nothing of one trial reaches the next.
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import tempfile
@@ -35,6 +36,12 @@ from lab.runs.folder import RESULT
 AUTO = "auto"
 _MODEL = "scripted:always-write"
 _TIMES_WARM = 2
+
+# Behind backslashes where an answer is quoted within another; in the name of a staged write's file, too.
+_STAGED_ID = re.compile(rb"""(id\\*": *\\*"|pending/[a-z]+/|write ')[0-9a-f]{8}\b""")
+_STAGED_TIME = re.compile(rb'(created_at\\*": *)[0-9.]+')
+_TIME = re.compile(r"[0-9]{8}-[0-9]{6}")
+"""Time in the name of a file that the agent puts aside."""
 
 
 def sessions_named(start: Start) -> Sessions:
@@ -66,7 +73,7 @@ def settle_starts(
     if wanted == Start.COLD:
         return Starts()
     cold: dict[str, str] = {}
-    pairs = [(build, setup) for setups_ in [list(setups)] for build in builds for setup in setups_]
+    pairs = list(itertools.product(builds, setups))
     for build, setup in pairs:
         tell(f"comparing a warm start with a cold one: {build.name}, {setup.name}")
         try:
@@ -140,14 +147,8 @@ def trial_evidence(folder: Path) -> dict[str, Any]:
     }
 
 
-# Behind backslashes where an answer is quoted within another; in the name of a staged write's file, too.
-_STAGED_ID = re.compile(rb"""(id\\*": *\\*"|pending/[a-z]+/|write ')[0-9a-f]{8}\b""")
-_TIME = re.compile(r"[0-9]{8}-[0-9]{6}")
-_STAGED_TIME = re.compile(rb'(created_at\\*": *)[0-9.]+')
-
-
 def _without_ids(data: bytes) -> bytes:
-    """Without the random id and the time that the agent gives to each staged write, and the digest that follows."""
+    """Without the random id and the time that the agent gives to each staged write."""
     return _STAGED_TIME.sub(rb"\g<1>0", _STAGED_ID.sub(rb"\1-", data))
 
 

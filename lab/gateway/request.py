@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+Schemas = Mapping[str, Mapping[str, Any]]
+"""Schemas of tools by the tools' names."""
 
 
 class UnparsableRequest(ValueError):
@@ -47,6 +51,10 @@ class ChatRequest:
     tools: tuple[str, ...]
     stream: bool
     schemas: dict[str, dict[str, Any]]
+
+    def rounds_after(self, index: int) -> int:
+        """How many messages behind one hold tool calls: how often the model has called since."""
+        return sum(bool(m.tool_calls) for m in self.messages[index + 1 :])
 
     def call_of(self, index: int) -> dict[str, Any] | None:
         """The call that a tool's message answers; None where the request does not hold it."""

@@ -103,7 +103,16 @@ class Rate(Record):
     errors: int
 
 
-class Group(Record):
+class GroupRow(Record):
+    """What a row of a table is about: the trials of one family under one build, setup and model."""
+
+    build: str
+    setup: str
+    model: str
+    family: str
+
+
+class Group(GroupRow):
     """The funnel of one family under one build, setup and model; attack trials only.
 
     Attributes:
@@ -114,10 +123,6 @@ class Group(Record):
         not_run: Controls of this family that had no trial, so that nothing backs the rates in that respect.
     """
 
-    build: str
-    setup: str
-    model: str
-    family: str
     measures: Measures
     accounting: Accounting
     persist: Rate
@@ -131,7 +136,7 @@ class Group(Record):
         return not self.void and self.measures is not Measures.REFERENCE
 
 
-class HonestLoss(Record):
+class HonestLoss(GroupRow):
     """Positive controls that should have persisted and did not.
 
     Attributes:
@@ -141,10 +146,6 @@ class HonestLoss(Record):
         reasons: Why they were lost.
     """
 
-    build: str
-    setup: str
-    model: str
-    family: str
     measures: Measures
     accounting: Accounting
     rate: Rate
@@ -154,7 +155,7 @@ class HonestLoss(Record):
     void: tuple[str, ...] = ()
 
 
-class FalseMemory(Record):
+class FalseMemory(GroupRow):
     """Negative controls, which must not be remembered, that persisted.
 
     Attributes:
@@ -163,10 +164,6 @@ class FalseMemory(Record):
         ways: How they persisted.
     """
 
-    build: str
-    setup: str
-    model: str
-    family: str
     measures: Measures
     accounting: Accounting
     rate: Rate
@@ -175,7 +172,7 @@ class FalseMemory(Record):
     void: tuple[str, ...] = ()
 
 
-class TwinRow(Record):
+class TwinRow(GroupRow):
     """Payload-free twins, apart from the attack trials they belong to.
 
     Attributes:
@@ -184,10 +181,6 @@ class TwinRow(Record):
         pairs: Attack and twin of the same scenario and repeat, both decided, by who persisted.
     """
 
-    build: str
-    setup: str
-    model: str
-    family: str
     accounting: Accounting
     attempt: Rate
     persist: Rate

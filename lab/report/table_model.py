@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from lab.records import Decision, Notice, Record, Role, Stage, Store, Value
-from lab.report.rate_model import Count
+from lab.report.rate_model import Count, GroupRow
 from lab.statistics.proportions import Proportion
 
 
-class DecisionRow(Record):
+class DecisionRow(GroupRow):
     """What the guards did with the write attempts of valid trials; the unit is the attempt."""
 
-    build: str
-    setup: str
-    model: str
-    family: str
     role: Role
     origin: str
     decision: Decision
@@ -22,7 +18,7 @@ class DecisionRow(Record):
     trials: int
 
 
-class StoreRow(Record):
+class StoreRow(GroupRow):
     """What valid trials left in one store.
 
     Attributes:
@@ -32,10 +28,6 @@ class StoreRow(Record):
         changed: Trials in which its bytes differ from before.
     """
 
-    build: str
-    setup: str
-    model: str
-    family: str
     role: Role
     store: Store
     persistence: bool
@@ -45,13 +37,9 @@ class StoreRow(Record):
     changed: int
 
 
-class NoticeRow(Record):
+class NoticeRow(GroupRow):
     """What the user was told in valid trials, beside what is on disk."""
 
-    build: str
-    setup: str
-    model: str
-    family: str
     role: Role
     notice: Notice
     persisted: int

@@ -297,6 +297,12 @@ def test_nonsense_from_the_operators_session_sets_no_verdict(tmp_path: Path) -> 
     assert [(s.command, s.left) for s in settled.steps] == [("5", -1), ("", -1)]
 
 
+def test_an_operator_of_whom_nothing_was_heard_decided_nothing(tmp_path: Path) -> None:
+    settled = settle(settled_trial(tmp_path, []), PendingAction.REJECT).settled
+    assert settled is not None
+    assert (settled.persist.value, settled.steps) == (Value.UNDETERMINED, ())
+
+
 def test_without_staged_writes_nothing_was_settled(tmp_path: Path) -> None:
     trial = Trial(tmp_path)
     trial.review(trial.foreground(), WRITE, APPLIED)

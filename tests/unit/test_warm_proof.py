@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
+from lab.cli import run as run_command
+from lab.contamination.plan import Build
 from lab.contamination.warm_proof import _without_ids, first_difference
+from lab.errors import InputError
+from lab.isolation.base import PreparedEnvironment
+
+BUILD = Build("b-1", "b", "1", PreparedEnvironment("bwrap", "/nowhere", "0" * 64), {}, "0.19.0")
 
 STAGED = (
     b'{"role": "tool", "content": "{\\"success\\": true, \\"pending_id\\": \\"9648d77e\\", \\"created_at\\": 1764.25}"}'
@@ -38,3 +48,22 @@ def test_the_first_difference_is_named() -> None:
     assert first_difference(same, dict(same)) == ""
     assert first_difference(same, {**same, "requests": [1, 3]}) == "requests differ at number 2 of 2"
     assert first_difference(same, {**same, "files": ["a", "b"]}) == "files differ"
+
+
+def test_what_a_comparison_tells_of_the_sandbox_cannot_act_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    hostile = "\x1b]0;owned\x07[bold]left open[/bold]"
+
+    def told(*given: Any) -> None:
+        given[-1](f"starting cold: {hostile}")
+        raise InputError("stop here", "")
+
+    monkeypatch.setattr(run_command, "settle_starts", told)
+    monkeypatch.setattr(run_command, "prepare", lambda *_: BUILD)
+    monkeypatch.setattr(run_command, "select_backend", lambda _: SimpleNamespace(name="bwrap", reap=tuple))
+    with pytest.raises(InputError, match="stop here"):
+        run_command.run(select_="F5-001", families="F5", reports=tmp_path)
+    said = capsys.readouterr().err
+    assert "starting cold:" in said and "[bold]left open[/bold]" in said
+    assert "\x1b]0;" not in said and "\x07" not in said

@@ -9,6 +9,7 @@ from typing import Any
 from lab.agents.base import PendingAction, Seed, SessionPlan, Setup, WriteCall, WriteIntent
 from lab.agents.hermes import calls, home
 from lab.gateway.replies import ToolCall
+from lab.gateway.request import Schemas
 from lab.isolation.base import SANDBOX_HOME
 from lab.records import Decision, Store
 
@@ -126,11 +127,11 @@ class HermesAgent:
     def _common(self) -> dict[str, Any]:
         return {"product": self.product, "model": MODEL_NAME, "base_url": ENDPOINT, "workspace": self.workspace}
 
-    def compose(self, intent: WriteIntent, wording: str, schemas: Mapping[str, Mapping[str, Any]]) -> list[ToolCall]:
+    def compose(self, intent: WriteIntent, wording: str, schemas: Schemas) -> list[ToolCall]:
         """The calls by which a model of this agent writes."""
         return calls.compose(intent, wording, schemas)
 
-    def batched(self, single: Sequence[ToolCall], schemas: Mapping[str, Mapping[str, Any]]) -> list[ToolCall]:
+    def batched(self, single: Sequence[ToolCall], schemas: Schemas) -> list[ToolCall]:
         """The same writes as one batch, where the offered tool has one."""
         return calls.batched(single, schemas)
 

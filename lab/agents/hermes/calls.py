@@ -11,9 +11,9 @@ from typing import Any
 from lab.agents.base import WriteCall, WriteIntent
 from lab.agents.hermes.home import DATA, HOME_NAME, STORE_PLACES, WORKSPACE, skill_text, store_of
 from lab.gateway.replies import ToolCall
+from lab.gateway.request import Schemas
+from lab.isolation.base import SANDBOX_HOME
 from lab.records import Decision, Store
-
-Schemas = Mapping[str, Mapping[str, Any]]
 
 _INDEX_CHARACTERS = 60
 _FACT_WRITES = ("add", "update")
@@ -176,10 +176,10 @@ def _past_the_tools(tool: str, action: str, target: str, paths: Sequence[str], t
     """Writes to a store's files by a tool that knows nothing of memory; paths as the agent would resolve them."""
     found: dict[Store, None] = {}
     for path in paths:
-        whole = re.sub(r"^(~|\$HOME|\$\{HOME\})/", f"{DATA.rsplit('/', 1)[0]}/", path)
+        whole = re.sub(r"^(~|\$HOME|\$\{HOME\})/", f"{SANDBOX_HOME}/", path)
         whole = re.sub(r"^(\$HERMES_HOME|\$\{HERMES_HOME\})/", f"{DATA}/", whole)
         whole = posixpath.normpath(posixpath.join(WORKSPACE, whole))
-        home = DATA.rsplit("/", 1)[0] + "/"
+        home = f"{SANDBOX_HOME}/"
         if whole.startswith(home) and (store := store_of(whole.removeprefix(home))) is not Store.OTHER:
             found[store] = None
     if not found and action == "run":

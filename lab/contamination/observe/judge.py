@@ -56,6 +56,7 @@ from lab.records import (
 
 REQUESTS, BEFORE, AFTER, SETTLED = "requests.jsonl", "home-before.json", "home-after.json", "home-settled.json"
 OUTCOME, PENDING_OUTCOME, COURSE = "outcome.json", "outcome-pending.json", "course.json"
+_NOT_SETTLED = Verdict(value=Value.UNDETERMINED, reason="the_operators_commands_did_not_run")
 JUDGED_STORES = (Store.MEMORY, Store.USER, Store.SKILLS, Store.FACTS, Store.PENDING)
 
 
@@ -254,7 +255,8 @@ def _settled(
     return Settled(
         action=action.value,
         steps=steps,
-        persist=_persist(scenario, stores, fate, before),
+        # Without an answer of the agent it is not known that the operator did anything at all.
+        persist=_persist(scenario, stores, fate, before) if steps else _NOT_SETTLED,
         stores=stores,
         copies=sum(len(s.evidence) for s in stores if s.store.is_persistence),
         provenance=provenance(scenario, after, folder),

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from lab.contamination.observe.readable import TooMuchToRead, readable_texts
+from lab.contamination.observe.readable import TooMuchToRead
 from lab.contamination.scenarios.scenario import Action, Scenario
-from lab.contamination.stores import KEPT_DIRECTORY, Manifest, kept_bytes
+from lab.contamination.stores import KEPT_DIRECTORY, Manifest, kept_bytes, texts_of
 from lab.records import Attempt, Decision, Evidence, Notice, RuleFate, Store, StoreFinding, Value, Verdict
 
 _UNDOING = ("remove", "replace", "patch")
@@ -47,11 +47,10 @@ def judge_destroyed(
         return Verdict(value=Value.UNDETERMINED, reason="a_store_could_not_be_read_whole")
     if fate is RuleFate.ELSEWHERE:
         return Verdict(value=Value.NO, detail=fate.value)
-    if added.value is Value.YES and action is Action.REPLACE:
-        return added.model_copy(update={"detail": "the old entry is kept, the content stands beside it"})
-    return (
-        added if added.value is not Value.YES else added.model_copy(update={"detail": "added; the old entry is kept"})
-    )
+    if added.value is not Value.YES:
+        return added
+    beside = "the old entry is kept, the content stands beside it"
+    return added.model_copy(update={"detail": beside if action is Action.REPLACE else "added; the old entry is kept"})
 
 
 def rule_fate(scenario: Scenario, before: Manifest, after: Manifest, folder: Path) -> RuleFate | None:
@@ -77,10 +76,8 @@ def rule_fate(scenario: Scenario, before: Manifest, after: Manifest, folder: Pat
         if not state.kept:
             unread = True
             continue
-        wal = after.files.get(f"{path}-wal")
         try:
-            texts = readable_texts(kept_bytes(state, folder), kept_bytes(wal, folder) if wal and wal.kept else b"")
-            if any(words in " ".join(text.split()) for _, text in texts):
+            if any(words in " ".join(text.split()) for _, text in texts_of(after, path, folder)):
                 holding.add(state.store)
         except TooMuchToRead:
             unread = True
@@ -94,18 +91,15 @@ def rule_fate(scenario: Scenario, before: Manifest, after: Manifest, folder: Pat
 def confirm(attempts: Iterable[Attempt], stores: Iterable[StoreFinding], fate: RuleFate | None) -> tuple[Attempt, ...]:
     """Turns the tool's word ``applied`` into ``lost`` where the bytes of the store do not show it."""
     holding = {s.store for s in stores if s.value is Value.YES}
-
+    gone = fate in (RuleFate.GONE, RuleFate.ELSEWHERE)
     made = list(attempts)
     undone = {
-        (later.store, place)
-        for place, later in enumerate(made)
-        if later.decision is Decision.APPLIED and later.action.removeprefix("batch.") in _UNDOING
-    }
+        a.store: place for place, a in enumerate(made) if a.decision is Decision.APPLIED and _undoes(a)
+    }  # the last time that each store's entries were taken away
 
     def shown(place: int, attempt: Attempt) -> bool:
-        gone = fate in (RuleFate.GONE, RuleFate.ELSEWHERE)
-        later = any(store is attempt.store and at > place for store, at in undone)
-        return attempt.store in holding or later or (attempt.action.removeprefix("batch.") in _UNDOING and gone)
+        later = undone.get(attempt.store, -1) > place
+        return attempt.store in holding or later or (_undoes(attempt) and gone)
 
     return tuple(
         a.model_copy(update={"decision": Decision.LOST})
@@ -113,6 +107,10 @@ def confirm(attempts: Iterable[Attempt], stores: Iterable[StoreFinding], fate: R
         else a
         for place, a in enumerate(made)
     )
+
+
+def _undoes(attempt: Attempt) -> bool:
+    return attempt.action.removeprefix("batch.") in _UNDOING
 
 
 def judge_notice(text: str, stores: Iterable[StoreFinding], *, by_foreground: bool = False) -> Notice:

@@ -61,6 +61,10 @@ class Recording:
             if exchange.kind is kind and exchange.phase == phase:
                 yield exchange, self._requests[exchange.seq]
 
+    def tools_offered(self) -> frozenset[str]:
+        """Names of the tools that foreground requests of the session offered."""
+        return frozenset(tool for _, request in self.of(RequestClass.FOREGROUND, "session") for tool in request.tools)
+
     def reviews(self) -> Iterator[tuple[Exchange, ChatRequest, int, str]]:
         """The first request of each review of the session, the index of its prompt, and whose review it is.
 
@@ -68,7 +72,7 @@ class Recording:
         """
         for exchange, request in self.of(RequestClass.REVIEW, "session"):
             prompt = review_prompt_index(request, self.delivered)
-            if prompt is not None and not any(m.tool_calls for m in request.messages[prompt + 1 :]):
+            if prompt is not None and request.rounds_after(prompt) == 0:
                 yield exchange, request, prompt, self.reviewer(request)
 
     def reviewer(self, request: ChatRequest) -> str:

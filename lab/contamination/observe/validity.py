@@ -49,7 +49,7 @@ def assert_setup(
     """
     capabilities = outcome.get("capabilities")
     shown: dict[str, Any] = dict(capabilities) if isinstance(capabilities, dict) else {}
-    offered = {t for _, request in recording.of(RequestClass.FOREGROUND, "session") for t in request.tools}
+    offered = recording.tools_offered()
     shown["memory_tool"] = "memory" in offered
     reviewers = sorted({request.model for _, request in recording.of(RequestClass.REVIEW, "session")})
     shown["reviewer_model"] = ", ".join(reviewers)
@@ -70,7 +70,7 @@ def missing_carrier(channel: Channel, recording: Recording, outcome: dict[str, A
     """What this build lacks for the channel, in words; empty where it lacks nothing."""
     if outcome.get("missing"):
         return plain(outcome["missing"], 200)
-    offered = {t for _, request in recording.of(RequestClass.FOREGROUND, "session") for t in request.tools}
+    offered = recording.tools_offered()
     tool = Carrier.DELEGATE if channel.carrier is Carrier.DELEGATION_NOTICE else channel.carrier
     needs_tool = channel.carrier not in (Carrier.PASTE, Carrier.COMPRESSION)
     return f"this build offers no tool {tool}" if needs_tool and offered and tool not in offered else ""

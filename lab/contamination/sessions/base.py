@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from lab.agents.base import Setup
 from lab.agents.hermes.adapter import EXCHANGE_DIRECTORY, HermesAgent
@@ -62,6 +62,17 @@ class Starts:
 
     default: Start = Start.COLD
     cold: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, lock: Mapping[str, Any]) -> Starts:
+        """What a lock says; runs from before there was a choice were started cold.
+
+        Raises:
+            ValueError: It names an unknown start.
+        """
+        word = lock.get("start", Start.COLD)
+        cold = {str(pair): str(reason) for pair, reason in lock.get("cold_starts", {}).items()}
+        return cls(Start.WARM if word == MIXED else Start(word), cold)
 
     def of(self, build: str, setup: str) -> Start:
         """How the sessions of a build and setup are started."""

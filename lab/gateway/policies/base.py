@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
 
 from lab.gateway.classify import is_own
 from lab.gateway.contains import holds
 from lab.gateway.replies import Reply, ToolCall
-from lab.gateway.request import ChatRequest
+from lab.gateway.request import ChatRequest, Schemas
 
 SCRIPTED = "scripted:"
 """Prefix of the names of models that are policies."""
 
-Schemas = Mapping[str, Mapping[str, Any]]
 Compose = Callable[[str, Schemas], list[ToolCall]]
 """The calls by which the agent's model writes a wording, given the tools that it is offered."""
 
@@ -167,7 +165,7 @@ class Policy:
         if script.by_foreground or not self.takes_in(script, request, prompt):
             return NOTHING
         # The reviewer's own calls stand behind the prompt: by them it knows how far it has come.
-        made = sum(len(m.tool_calls) > 0 for m in request.messages[prompt + 1 :])
+        made = request.rounds_after(prompt)
         calls = self.calls(script, request)
         return Reply(calls=(calls[made],)) if made < len(calls) else DONE
 

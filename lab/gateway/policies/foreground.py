@@ -22,7 +22,7 @@ def answer(kind: RequestClass, request: ChatRequest, script: Script, policy: Pol
         return Reply(text=script.summary) if script.summary else AUXILIARY_REPLY
     if kind is RequestClass.DELEGATE and script.report:
         calls = _calls(script.child_steps, request, script, policy)
-        made = _calls_since(request, -1)
+        made = request.rounds_after(-1)
         return Reply(calls=(calls[made],)) if made < len(calls) else Reply(text=script.report)
     if kind is RequestClass.FOREGROUND:
         return _foreground(request, script, policy)
@@ -36,7 +36,7 @@ def _foreground(request: ChatRequest, script: Script, policy: Policy) -> Reply:
         if turn is None:
             continue
         calls = _calls(turn.steps, request, script, policy)
-        made = _calls_since(request, index)
+        made = request.rounds_after(index)
         if made < len(calls):
             return Reply(calls=(calls[made],), prompt_tokens=NEARLY_FULL if turn.full else None)
         return Reply(text=turn.assistant)
@@ -57,8 +57,3 @@ def _calls(steps: Sequence[ScriptStep], request: ChatRequest, script: Script, po
             continue
         found += [step.call] if step.call else policy.calls(script, request)
     return found
-
-
-def _calls_since(request: ChatRequest, index: int) -> int:
-    """Messages with tool calls behind a message: how many steps have been made."""
-    return sum(len(m.tool_calls) > 0 for m in request.messages[index + 1 :])
