@@ -25,6 +25,17 @@ def listen(port: int) -> socket.socket:
     return listener
 
 
+def end_of_session(code: int, relay_code: int) -> int:
+    """Exit code for a session that has ended, given how the relay ended that was killed after it.
+
+    A relay that finds no gateway drops its connections, and a session may end over that before the relay has: the
+    loss of the gateway is then the cause, whichever of the two was seen to end first.
+    """
+    if relay_code == UPSTREAM_GONE:
+        return UPSTREAM_GONE
+    return code if code >= 0 else 128 - code
+
+
 def main() -> int:
     """Runs ``entry.py SOCKET PORT COMMAND…``."""
     socket_path, port, command = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
@@ -52,7 +63,7 @@ def main() -> int:
         code = os.waitstatus_to_exitcode(status)
         if pid == session.pid:
             relay.kill()
-            return code if code >= 0 else 128 - code
+            return end_of_session(code, relay.wait())
         if pid == relay.pid:
             gone = code == UPSTREAM_GONE
             print(f"entry: {'the gateway outside is gone' if gone else 'the relay failed'}", file=sys.stderr)

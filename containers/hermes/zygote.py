@@ -174,7 +174,10 @@ class Zygote:
         for descriptor in ends:
             os.close(descriptor)
         if pid in codes:
-            return codes[pid] if codes[pid] >= 0 else 128 - codes[pid]
+            if relay_pid not in codes:
+                os.kill(relay_pid, signal.SIGKILL)
+                codes[relay_pid] = os.waitstatus_to_exitcode(os.waitpid(relay_pid, 0)[1])
+            return entry.end_of_session(codes[pid], codes[relay_pid])
         return relay.UPSTREAM_GONE if codes[relay_pid] == relay.UPSTREAM_GONE else entry.RELAY_FAILED
 
     def _unfit(self) -> str:

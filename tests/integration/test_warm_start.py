@@ -436,6 +436,11 @@ ENDS = {
         "import os\nos.unlink('/run/lab/gw.sock')\n" + ONE_REQUEST + "\nimport time; time.sleep(9)",
         "gateway_gone",
     ),
+    "no-gateway-and-gone-at-once": (
+        "import os, socket\nos.unlink('/run/lab/gw.sock')\n"
+        "s = socket.create_connection(('127.0.0.1', 8765))\ns.recv(1)\nos._exit(7)",
+        "gateway_gone",
+    ),
 }
 
 
