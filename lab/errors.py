@@ -108,3 +108,23 @@ class SandboxCancelled(SandboxError):
 
     exit_code = ExitCode.INTERRUPTED
     cause = "cancelled"
+
+
+class SystemFailed(LabError):
+    """A retrieval system could not answer a query; an error of that topic, never a miss."""
+
+    exit_code = ExitCode.ERROR_BUDGET
+
+
+class EmbeddingFailed(LabError):
+    """An embedder gave no vectors.
+
+    Attributes:
+        cause: ``timeout``, ``server_gone``, ``model_missing`` or ``bad_answer``.
+    """
+
+    exit_code = ExitCode.ENVIRONMENT
+
+    def __init__(self, message: str, mend: str = "", *, cause: str) -> None:
+        super().__init__(message, mend)
+        self.cause = cause

@@ -10,7 +10,10 @@ import pytest
 import lab
 
 ROOT = Path(lab.__file__).parent
-FLOORS = ("cli", "report", "contamination", "agents", "gateway", "isolation", "runs", "statistics", "records", "ground")
+FLOORS = (
+    *("cli", "report", "contamination", "retrieval", "agents", "gateway", "isolation", "runs", "snapshots"),
+    *("statistics", "records", "ground"),
+)
 GROUND = {"errors", "text", "__init__"}
 MODULES = sorted(ROOT.rglob("*.py"))
 

@@ -1,0 +1,1 @@
+"""Text embeddings behind one protocol, and the sidecar in which vectors are kept."""

@@ -1,0 +1,1 @@
+"""Systems under test behind one protocol: our fact store, the real plugin, and yardsticks."""
