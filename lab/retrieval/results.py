@@ -1,6 +1,7 @@
 """Records of a benchmark run: what ``results.json`` holds, from which every report can be made again.
 
-Nothing in them depends on the clock: times stand in ``timing.json``, so that the same run gives the same bytes.
+Nothing in them depends on the clock: times stand in a file of their own (``lab.retrieval.timing``), so that the same
+run gives the same bytes.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from lab.records import Record
 from lab.statistics.proportions import Proportion
 
 FORMAT = "lab-bench/1"
-RESULTS, TIMING, LOCK, ROWS = "results.json", "timing.json", "lock.json", "rows"
+RESULTS, LOCK, ROWS = "results.json", "lock.json", "rows"
 """Files of a bench's run folder; ``rows/<set>/<arm>.jsonl`` has a ``TopicRow`` a line."""
 
 TIE_RULE = "scores are rounded to 6 decimals; equal scores are ordered by fact id, ascending"
@@ -308,36 +309,6 @@ class BenchResult(Record):
     tie_rule: str = TIE_RULE
     sets: tuple[SetResult, ...]
     absent: tuple[str, ...] = ()
-
-
-class ArmTiming(Record):
-    """Latency of one arm on one set, in milliseconds, by stage; ``total`` is the wall time of a whole query.
-
-    Attributes:
-        p50: Median.
-        p95: 95th percentile.
-        n: Queries in which the stage ran.
-        timeouts: Queries in which the embedder's time limit passed.
-    """
-
-    p50: Mapping[str, float]
-    p95: Mapping[str, float]
-    n: Mapping[str, int]
-    timeouts: int = 0
-
-
-class BenchTiming(Record):
-    """``timing.json``: everything that the clock decides.
-
-    Attributes:
-        started: UTC, ISO 8601.
-        seconds: Wall time of the whole run.
-        arms: By set and arm.
-    """
-
-    started: str
-    seconds: float
-    arms: Mapping[str, Mapping[str, ArmTiming]]
 
 
 def is_bench(folder: Path) -> bool:
