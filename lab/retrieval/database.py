@@ -1,0 +1,93 @@
+"""Reads a memory database of the agent's shape: upstream's own, and ours with authors, keywords and labels.
+
+Ours has everything that upstream's has, under the same names, so that the real plugin opens it unchanged. Beside that:
+
+* ``facts.author``: who said it (``user | agent | third_party | unknown``);
+* ``facts.keywords``: those of the comma-separated words in ``facts.tags`` that keyword enrichment added;
+* ``fact_labels(fact_id, label)``: the fact's name in its test set, which no system under test may look at.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab.errors import InputError
+from lab.retrieval.testset import Author
+
+
+@dataclass(frozen=True)
+class StoredFact:
+    """A row of ``facts``.
+
+    Attributes:
+        fact_id: Row id.
+        content: Text.
+        tags: Its tags without those that enrichment added.
+        keywords: Tags that enrichment added.
+        author: Who said it; ``unknown`` in an upstream database.
+        trust: Trust score, 0 to 1.
+    """
+
+    fact_id: int
+    content: str
+    tags: tuple[str, ...]
+    keywords: tuple[str, ...]
+    author: Author
+    trust: float
+
+
+def split_words(joined: str | None) -> tuple[str, ...]:
+    """The words of a comma-separated column, in their order, without empty ones."""
+    return tuple(word for part in (joined or "").split(",") if (word := part.strip()))
+
+
+def columns(connection: sqlite3.Connection, table: str) -> frozenset[str]:
+    """Names of a table's columns; empty where there is no such table."""
+    return frozenset(row[0] for row in connection.execute("SELECT name FROM pragma_table_info(?)", (table,)))
+
+
+def read_facts(connection: sqlite3.Connection) -> tuple[StoredFact, ...]:
+    """All facts of a database, upstream's or ours, by ascending id.
+
+    Raises:
+        InputError: It has no table of facts of the known shape, or cannot be read.
+    """
+    try:
+        known = columns(connection, "facts")
+        if not {"fact_id", "content", "tags", "trust_score"} <= known:
+            raise InputError("the database has no table of facts", "give a memory_store.db or a snapshot of one")
+        author = "author" if "author" in known else "NULL"
+        keywords = "keywords" if "keywords" in known else "''"
+        query = f"SELECT fact_id, content, tags, {keywords}, {author}, trust_score FROM facts ORDER BY fact_id"  # noqa: S608
+        rows = connection.execute(query).fetchall()
+    except sqlite3.DatabaseError as error:
+        raise InputError(f"the facts cannot be read: {error}", "freeze the database again") from error
+    found = []
+    for fact_id, content, tags, added, who, trust in rows:
+        enriched = split_words(added)
+        own = tuple(word for word in split_words(tags) if word not in enriched)
+        known_author = who in set(Author)
+        found.append(
+            StoredFact(fact_id, content, own, enriched, Author(who) if known_author else Author.UNKNOWN, trust)
+        )
+    return tuple(found)
+
+
+def read_labels(connection: sqlite3.Connection) -> dict[int, str]:
+    """Names of the facts in their test set by row id; the row ids themselves where the database has none."""
+    if columns(connection, "fact_labels"):
+        return dict(connection.execute("SELECT fact_id, label FROM fact_labels ORDER BY fact_id"))
+    return {fact.fact_id: str(fact.fact_id) for fact in read_facts(connection)}
+
+
+def open_read_only(path: Path) -> sqlite3.Connection:
+    """Opens a database that nobody changes: no lock is taken and no file appears beside it.
+
+    Raises:
+        InputError: There is none.
+    """
+    if not path.is_file():
+        raise InputError(f"no database at {path}", "freeze one: lab snapshot freeze")
+    return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
