@@ -57,8 +57,13 @@ class RunFolder:
         self.path = path
 
     @classmethod
-    def create(cls, root: Path, run_id: str) -> RunFolder:
+    def create(cls, root: Path, run_id: str, inner: str = "trials") -> RunFolder:
         """Makes a new run folder.
+
+        Args:
+            root: Where run folders lie.
+            run_id: The run's id; where there is such a folder, the new one gets a number.
+            inner: Folder inside for the evidence.
 
         Raises:
             OSError: It cannot be made.
@@ -70,7 +75,7 @@ class RunFolder:
                 path.mkdir()
             except FileExistsError:  # another run of the same plan began within the same second
                 continue
-            (path / "trials").mkdir()
+            (path / inner).mkdir()
             return cls(path)
         raise InputError(f"{root / run_id} and 98 like it exist", "wait a second")
 

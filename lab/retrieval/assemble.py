@@ -1,0 +1,84 @@
+"""Computes the results of a benchmark run from its lock and its rows, and from nothing else."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+
+from lab.errors import InputError
+from lab.records import file_digest
+from lab.retrieval.metrics.compare import compare_arms
+from lab.retrieval.metrics.gate import gate_rows
+from lab.retrieval.metrics.invariants import checks
+from lab.retrieval.metrics.noise import noise
+from lab.retrieval.metrics.scores import score_rows
+from lab.retrieval.results import LOCK, ArmResult, BenchResult, SetInfo, SetResult
+from lab.retrieval.rows import PASSES, Passes, TopicRow, read_rows, rows_file
+from lab.runs.folder import RunFolder
+
+INJECTED = 5
+"""Facts that an agent injects for a query: the depth at which noise is counted."""
+
+
+def assemble(folder: RunFolder) -> BenchResult:
+    """The results of a run folder.
+
+    Args:
+        folder: Folder of a benchmark run.
+
+    Raises:
+        InputError: It is no such folder, is not finished, or its files do not belong together.
+    """
+    lock = folder.read(LOCK)
+    if lock.get("kind") != "bench":
+        raise InputError(f"{folder.path} is not the folder of a benchmark run", "give one made by lab bench")
+    try:
+        sets = tuple(_set_result(folder.path, SetInfo.model_validate(told), lock) for told in lock["sets"])
+        return BenchResult(
+            lab_version=lock["lab_version"], k=lock["k"], tie_rule=lock["tie_rule"], sets=sets, absent=lock["absent"]
+        )
+    except (KeyError, TypeError, ValidationError) as error:
+        raise InputError(f"{folder.path / LOCK} is damaged: {error}", "start a new run: lab bench") from error
+
+
+def _set_result(run: Path, info: SetInfo, lock: Mapping[str, Any]) -> SetResult:
+    rows = {arm["name"]: read_rows(rows_file(run, info.name, arm["name"])) for arm in lock["arms"]}
+    arms = tuple(_arm_result(run, info, arm, rows[arm["name"]]) for arm in lock["arms"])
+    pairs = [(first, second) for first, second in lock["pairs"]]
+    return SetResult(info=info, arms=arms, comparisons=compare_arms(rows, pairs))
+
+
+def _arm_result(run: Path, info: SetInfo, arm: Mapping[str, Any], rows: Sequence[TopicRow]) -> ArmResult:
+    place = rows_file(run, info.name, arm["name"])
+    passes = Passes.model_validate_json(place.with_suffix(PASSES).read_bytes())
+    scores = score_rows(rows, tuple(info.answerable), depth=arm["depth"], clusters=len(info.stores) > 1)
+    return ArmResult(
+        arm=arm["name"],
+        system=arm["settings"]["system"],
+        label=arm["label"],
+        settings=arm["settings"],
+        rows_file=place.relative_to(run).as_posix(),
+        rows_digest=file_digest(place),
+        scores=scores,
+        noise=noise(rows, INJECTED),
+        gate=gate_rows(rows),
+        fallbacks=_by_cause((row.topic, row.fallback) for row in rows),
+        errors=_by_cause((row.topic, row.error) for row in rows),
+        asked_again=passes.again,
+        changed_again=passes.changed,
+        fresh=passes.fresh,
+        checks=checks(rows, scores, declared=info.answerable),
+    )
+
+
+def _by_cause(topics: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, list[str]] = defaultdict(list)
+    for topic, cause in topics:
+        if cause:
+            found[cause].append(topic)
+    return {cause: tuple(named) for cause, named in sorted(found.items())}
