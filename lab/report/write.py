@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from lab.errors import InputError
@@ -50,9 +50,25 @@ def write_reports(run_dir: Path, report: Report) -> list[Path]:
         InputError: The folder does not exist.
         OSError: A file cannot be written.
     """
+    return write_texts(run_dir, {name: render(report) for name, render in WRITERS.items()})
+
+
+def write_texts(run_dir: Path, texts: Mapping[str, str]) -> list[Path]:
+    """Writes files that were all rendered before, so that a fault in one leaves the old ones together.
+
+    Args:
+        run_dir: Run folder, which exists.
+        texts: Content by file name.
+
+    Returns:
+        The files written.
+
+    Raises:
+        InputError: The folder does not exist.
+        OSError: A file cannot be written.
+    """
     if not run_dir.is_dir():
         raise InputError(f"{run_dir} is not a run folder", "name a folder below reports/")
-    texts = {name: render(report) for name, render in WRITERS.items()}
     for name, text in texts.items():
         _write(run_dir / name, text)
     return [run_dir / name for name in texts]

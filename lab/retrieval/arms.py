@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lab.errors import InputError
-from lab.retrieval.factstore.settings import FactstoreSettings
 from lab.retrieval.systems.base import System
-from lab.retrieval.systems.bm25 import Bm25System
-from lab.retrieval.systems.dense import DenseSystem
-from lab.retrieval.systems.factstore import FactstoreSystem, IndexSource
 
 PREFETCH = 5
 """Facts that the real plugin injects; deeper metrics are not defined for it."""

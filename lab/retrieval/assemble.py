@@ -9,7 +9,6 @@ from typing import Any
 
 from pydantic import ValidationError
 
-
 from lab.errors import InputError
 from lab.records import file_digest
 from lab.retrieval.metrics.compare import compare_arms
@@ -17,9 +16,11 @@ from lab.retrieval.metrics.gate import gate_rows
 from lab.retrieval.metrics.invariants import checks
 from lab.retrieval.metrics.noise import noise
 from lab.retrieval.metrics.scores import score_rows
-from lab.retrieval.results import LOCK, ArmResult, BenchResult, SetInfo, SetResult
+from lab.retrieval.results import LOCK, ArmResult, BenchResult, GapRow, Mean, SetInfo, SetResult
 from lab.retrieval.rows import PASSES, Passes, TopicRow, read_rows, rows_file
+from lab.retrieval.testset import Purpose
 from lab.runs.folder import RunFolder
+from lab.statistics.independent import Estimate, difference
 
 INJECTED = 5
 """Facts that an agent injects for a query: the depth at which noise is counted."""
@@ -40,7 +41,12 @@ def assemble(folder: RunFolder) -> BenchResult:
     try:
         sets = tuple(_set_result(folder.path, SetInfo.model_validate(told), lock) for told in lock["sets"])
         return BenchResult(
-            lab_version=lock["lab_version"], k=lock["k"], tie_rule=lock["tie_rule"], sets=sets, absent=lock["absent"]
+            lab_version=lock["lab_version"],
+            k=lock["k"],
+            tie_rule=lock["tie_rule"],
+            sets=sets,
+            gaps=_gaps(sets),
+            absent=lock["absent"],
         )
     except (KeyError, TypeError, ValidationError) as error:
         raise InputError(f"{folder.path / LOCK} is damaged: {error}", "start a new run: lab bench") from error
@@ -73,6 +79,35 @@ def _arm_result(run: Path, info: SetInfo, arm: Mapping[str, Any], rows: Sequence
         changed_again=passes.changed,
         fresh=passes.fresh,
         checks=checks(rows, scores, declared=info.answerable),
+    )
+
+
+def _gaps(sets: Sequence[SetResult]) -> tuple[GapRow, ...]:
+    """Development against hold-out, for the arms that were run on exactly one set of each."""
+    mine = [[one for one in sets if one.info.purpose == purpose] for purpose in (Purpose.DEVELOPMENT, Purpose.HOLD_OUT)]
+    if [len(found) for found in mine] != [1, 1]:
+        return ()
+    rows = []
+    for before, after in zip(mine[0][0].arms, mine[1][0].arms, strict=True):
+        development, hold_out = before.scores[0].mrr10, after.scores[0].mrr10
+        if development and hold_out and (told := _difference(hold_out, development)):
+            rows.append(GapRow(arm=before.arm, development=development, hold_out=hold_out, difference=told))
+    return tuple(rows)
+
+
+def _difference(first: Mean, second: Mean) -> Mean | None:
+    estimates = []
+    for mean in (first, second):
+        if mean.value is None or mean.low is None or mean.high is None:
+            return None
+        estimates.append(Estimate(mean.value, mean.low, mean.high))
+    told = difference(*estimates)
+    return Mean(
+        n=first.n + second.n,
+        value=round(told.value, 6),
+        low=round(told.low, 6),
+        high=round(told.high, 6),
+        method="variance estimates recovery",
     )
 
 

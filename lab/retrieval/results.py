@@ -264,6 +264,23 @@ class SetResult(Record):
     comparisons: tuple[ComparisonRow, ...] = ()
 
 
+class GapRow(Record):
+    """How far an arm's quality on the hold-out is from that on the development set.
+
+    Attributes:
+        arm: Name of the arm.
+        development: MRR@10 on the development set.
+        hold_out: … on the hold-out.
+        difference: Hold-out minus development. The sets differ in their topics as well, so it bounds what choosing
+            weights on one of them can have gained, and does not measure it.
+    """
+
+    arm: str
+    development: Mean
+    hold_out: Mean
+    difference: Mean
+
+
 class BenchResult(Record):
     """A whole benchmark run.
 
@@ -273,6 +290,7 @@ class BenchResult(Record):
         k: Depth of the rankings.
         tie_rule: How ties were broken.
         sets: The sets.
+        gaps: Development against hold-out, where both were run.
         absent: What could not be run here and why, one line each.
     """
 
@@ -281,4 +299,5 @@ class BenchResult(Record):
     k: int
     tie_rule: str = TIE_RULE
     sets: tuple[SetResult, ...]
+    gaps: tuple[GapRow, ...] = ()
     absent: tuple[str, ...] = ()
