@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from lab.errors import InputError
@@ -37,7 +38,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def write_reports(run_dir: Path, report: Report) -> list[Path]:
-    """Renders every format first and writes then, so that a fault in one leaves the old reports together.
+    """Writes the reports of a run in every form, all of them or none.
 
     Args:
         run_dir: Run folder, which exists.
@@ -50,15 +51,15 @@ def write_reports(run_dir: Path, report: Report) -> list[Path]:
         InputError: The folder does not exist.
         OSError: A file cannot be written.
     """
-    return write_texts(run_dir, {name: render(report) for name, render in WRITERS.items()})
+    return write_files(run_dir, {name: partial(render, report) for name, render in WRITERS.items()})
 
 
-def write_texts(run_dir: Path, texts: Mapping[str, str]) -> list[Path]:
-    """Writes files that were all rendered before, so that a fault in one leaves the old ones together.
+def write_files(run_dir: Path, renders: Mapping[str, Callable[[], str]]) -> list[Path]:
+    """Renders every file first and writes then, so that a fault in one leaves the old ones together.
 
     Args:
         run_dir: Run folder, which exists.
-        texts: Content by file name.
+        renders: What gives the content, by file name.
 
     Returns:
         The files written.
@@ -69,6 +70,7 @@ def write_texts(run_dir: Path, texts: Mapping[str, str]) -> list[Path]:
     """
     if not run_dir.is_dir():
         raise InputError(f"{run_dir} is not a run folder", "name a folder below reports/")
+    texts = {name: render() for name, render in renders.items()}
     for name, text in texts.items():
         _write(run_dir / name, text)
     return [run_dir / name for name in texts]

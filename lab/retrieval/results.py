@@ -136,7 +136,7 @@ class ArmResult(Record):
         fallbacks: Topics by cause for which a channel did not run although it should have.
         errors: Topics by cause that the system could not answer.
         asked_again: Topics that were asked a second time on the same copy.
-        changed_again: Those of them whose ranking was another the second time; the arm then ran on a fresh copy a topic.
+        changed_again: Those of them whose ranking was another then; the arm was run again on a fresh copy a topic.
         fresh: Whether every topic had a fresh copy of its store.
         checks: The invariants.
     """

@@ -87,15 +87,15 @@ def read_rows(path: Path) -> tuple[TopicRow, ...]:
 
 
 def _rows(path: Path) -> Iterator[TopicRow]:
+    mend = "run the benchmark again: lab bench"
     try:
-        with path.open("rb") as lines:
-            for number, line in enumerate(lines, 1):
-                yield TopicRow.model_validate_json(line)
+        lines = path.read_bytes().splitlines()
     except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}", "run the benchmark again: lab bench") from error
-    except ValidationError as error:
-        told = error.errors()[0]
-        place = ".".join(map(str, told["loc"]))
-        raise InputError(
-            f"{path}:{number} is no row of a topic: {place} {told['msg']}", "run the benchmark again: lab bench"
-        ) from error
+        raise InputError(f"{path} cannot be read: {error.strerror}", mend) from error
+    for number, line in enumerate(lines, 1):
+        try:
+            yield TopicRow.model_validate_json(line)
+        except ValidationError as error:
+            told = error.errors()[0]
+            where = ".".join(map(str, told["loc"]))
+            raise InputError(f"{path}:{number} is no row of a topic: {where} {told['msg']}", mend) from error

@@ -83,7 +83,7 @@ def print_bench(result: BenchResult, console: Console) -> None:
     for line in result.absent:
         console.print(f"[yellow]not run: {safe(line, 300)}[/]")
     failed = failed_checks(result)
-    for name, arm, text in failed:
-        console.print(f"[bold red]invariant broken: {safe(f'{name} · {arm}')}: {safe(text, 300)}[/]")
+    for name, of, text in failed:
+        console.print(f"[bold red]invariant broken: {safe(f'{name} · {of}')}: {safe(text, 300)}[/]")
     if not failed:
         console.print(f"[green]all {checks_made(result)} invariants hold[/]")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from lab.report.bench.csv import render_csv
 from lab.report.bench.html import render_html
 from lab.report.bench.markdown import render_markdown
 from lab.report.json_writer import render_json
-from lab.report.write import write_texts
+from lab.report.write import write_files
 from lab.retrieval.assemble import assemble
 from lab.retrieval.results import RESULTS, BenchResult
 from lab.retrieval.rows import read_rows
@@ -40,10 +41,10 @@ def write_bench(folder: RunFolder) -> tuple[BenchResult, list[Path]]:
         for arm in one.arms
         for row in read_rows(folder.path / arm.rows_file)
     )
-    texts = {
-        RESULTS: render_json(result),
-        "report.html": render_html(folder.run_id, result, timing),
-        "report.md": render_markdown(folder.run_id, result),
-        "topics.csv": render_csv(rows),
+    renders = {
+        RESULTS: partial(render_json, result),
+        "report.html": partial(render_html, folder.run_id, result, timing),
+        "report.md": partial(render_markdown, folder.run_id, result),
+        "topics.csv": partial(render_csv, rows),
     }
-    return result, write_texts(folder.path, texts)
+    return result, write_files(folder.path, renders)
