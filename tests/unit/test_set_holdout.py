@@ -228,18 +228,7 @@ class TestDifficulty:
         assert [kind for kind in kinds if kind not in together] == []
 
     @pytest.mark.parametrize(
-        "text",
-        [
-            "LOT-7741 held",
-            "gasket rx-77.4",
-            "sala:12",
-            "tirou C+ em",
-            "a #32",
-            "K. 618",
-            "MX410",
-            "showed 20.04",
-            "x_1.ogg",
-        ],
+        "text", ["LOT-7741", "rx-77.4", "sala:12", "um C+ em", "#32", "K. 618", "20.04", "x_1.ogg"]
     )
     def test_identifiers_are_seen(self, text: str) -> None:
         assert IDENTIFIER.search(text)
