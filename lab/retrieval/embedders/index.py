@@ -100,6 +100,11 @@ class DenseIndex:
         return found
 
 
+def rows_with_text(rows: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
+    """The rows (fact id, content) that get a vector: those with a character that shows."""
+    return [(fact_id, content) for fact_id, content in rows if content.strip()]
+
+
 @dataclass(frozen=True)
 class DenseIndexes:
     """Makes an index for a database's facts; vectors that the sidecar has are not computed again.
@@ -127,8 +132,7 @@ class DenseIndexes:
             InputError: The sidecar is damaged.
             EnvironmentUnusable: The sidecar cannot be written.
         """
-        told = [(fact_id, content) for fact_id, content in rows if content.strip()]
-        vectors = Sidecar(self.sidecar).vectors(
-            self.embedder, [content for _, content in told], Kind.DOCUMENT, self.progress
-        )
+        told = rows_with_text(rows)
+        texts = [content for _, content in told]
+        vectors = Sidecar(self.sidecar).vectors(self.embedder, texts, Kind.DOCUMENT, self.progress)
         return DenseIndex([fact_id for fact_id, _ in told], vectors, self.embedder, self.timeout)
