@@ -92,7 +92,7 @@ def contents(connection: sqlite3.Connection, schema: str = "main") -> Contents:
         sqlite3.Error: The schema cannot be read.
         UnicodeDecodeError: A name in it is no text.
     """
-    found = connection.execute(f"SELECT type, name, sql FROM {quoted(schema)}.sqlite_master ORDER BY type, name")
+    found = connection.execute(f"SELECT type, name, sql FROM {quoted(schema)}.sqlite_master ORDER BY type, name")  # noqa: S608
     items = [(_text(kind), _text(name), _text(sql)) for kind, name, sql in found]
     items = [item for item in items if not _STATISTICS.fullmatch(item[1])]
     relations: list[Relation] = []
@@ -126,9 +126,7 @@ def _readable(connection: sqlite3.Connection, schema: str, name: str) -> bool:
     return True
 
 
-def _virtual(
-    connection: sqlite3.Connection, schema: str, name: str, module: str, *, external: bool
-) -> list[Relation]:
+def _virtual(connection: sqlite3.Connection, schema: str, name: str, module: str, *, external: bool) -> list[Relation]:
     source = f"{quoted(schema)}.{quoted(name)}"
     if not external:
         columns = ("rowid", *(column for column, _ in _columns(connection, schema, name)))
@@ -152,7 +150,7 @@ def _virtual(
 def _plain(connection: sqlite3.Connection, schema: str, name: str) -> Relation:
     info = _columns(connection, schema, name)
     key = tuple(column for column, place in sorted(info, key=lambda c: c[1]) if place)
-    # A key of the ordinary kind may be NULL, and then stand twice, unless it is the row id itself or the table has none.
+    # A key may be NULL, and then stand twice, unless it is the row id itself or the table has no row ids.
     unique = bool(key) and _key_is_storage(connection, schema, name)
     return Relation(name, f"{quoted(schema)}.{quoted(name)}", tuple(column for column, _ in info), key, unique)
 

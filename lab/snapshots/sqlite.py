@@ -14,6 +14,31 @@ SIDE_FILES = ("-wal", "-shm", "-journal")
 
 RECOVER = "mend a copy of it first: sqlite3 COPY .recover | sqlite3 MENDED.db"
 
+_MEANING: dict[int, tuple[type[LabError], str, str]] = {
+    sqlite3.SQLITE_BUSY: (InputError, "{path} is locked by a writer", "try again when its transaction has ended"),
+    sqlite3.SQLITE_FULL: (
+        EnvironmentUnusable,
+        "the disk is full: {path}",
+        "make room, then give the same command again",
+    ),
+    sqlite3.SQLITE_IOERR: (
+        EnvironmentUnusable,
+        "{path} cannot be read or written: {error}",
+        "look at the disk and its free space",
+    ),
+    sqlite3.SQLITE_READONLY: (
+        InputError,
+        "{path} holds a write that was interrupted and waits to be rolled back",
+        "open it once with its own program, or: sqlite3 FILE 'PRAGMA user_version'",
+    ),
+    sqlite3.SQLITE_CANTOPEN: (
+        InputError,
+        "{path} cannot be opened: {error}",
+        "a database in WAL mode needs a folder that can be written to; copy it there together with its -wal file",
+    ),
+}
+"""By SQLite's primary result code; every other one is about what is in the file."""
+
 
 def quoted(name: str) -> str:
     """An SQL identifier for any name."""
@@ -66,23 +91,8 @@ def explained(error: Exception, path: Path) -> LabError:
     if isinstance(error, OSError):
         return EnvironmentUnusable(f"{path} cannot be written: {error.strerror}", "make room or choose another folder")
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
-    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return InputError(f"{path} is locked by a writer", "try again when its transaction has ended")
-    if code == sqlite3.SQLITE_FULL:
-        return EnvironmentUnusable(f"the disk is full: {path}", "make room, then give the same command again")
-    if code == sqlite3.SQLITE_IOERR:
-        return EnvironmentUnusable(f"{path} cannot be read or written: {error}", "look at the disk and its free space")
-    if code == sqlite3.SQLITE_READONLY:
-        return InputError(
-            f"{path} holds a write that was interrupted and waits to be rolled back",
-            "open it once with its own program, or: sqlite3 FILE 'PRAGMA user_version'",
-        )
-    if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
-        return InputError(
-            f"{path} cannot be opened: {error}",
-            "a database in WAL mode needs a folder that can be written to; copy it there together with its -wal file",
-        )
-    return InputError(f"{path} is damaged: {error}", RECOVER)
+    kind, what, mend = _MEANING.get(code, (InputError, "{path} is damaged: {error}", RECOVER))
+    return kind(what.format(path=path, error=error), mend)
 
 
 def size_of(path: Path) -> int:

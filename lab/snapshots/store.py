@@ -81,7 +81,7 @@ def open_snapshot(folder: Path) -> Snapshot:
     try:
         same = size_of(database) == manifest.file.bytes and file_digest(database) == manifest.file.sha256
     except OSError as error:
-        raise InputError(f"{database} cannot be read: {error.strerror}", "give yourself the right to read it") from error
+        raise InputError(f"{database} cannot be read: {error.strerror}", "see that you may read it") from error
     if not same:
         raise InputError(f"{database} is not the file that was frozen", mend)
     return Snapshot(folder, manifest, database)

@@ -110,10 +110,10 @@ def content_changes(before: Content, after: Content) -> Iterator[Change]:
     yield from _objects(before.objects, after.objects)
     for name in sorted({*before.tables, *after.tables}):
         was, now = before.tables.get(name), after.tables.get(name)
-        if was is None or now is None:
-            there = was or now
-            assert there is not None
-            yield Change(Kind.ROWS, name, f"{'gone with' if was else 'added with'} {_rows(there.rows)}")
+        if was is None:
+            yield Change(Kind.ROWS, name, f"added with {_rows(after.tables[name].rows)}")
+        elif now is None:
+            yield Change(Kind.ROWS, name, f"gone with {_rows(was.rows)}")
         elif was.rows != now.rows:
             yield Change(Kind.ROWS, name, f"{was.rows} → {_rows(now.rows)}")
         elif was.sha256 != now.sha256:
