@@ -28,6 +28,7 @@ from lab.cli import (
     minimise,
     report,
     run,
+    snapshot,
 )
 from lab.cli.output import console, print_error
 from lab.errors import EnvironmentUnusable, ExitCode, InputError, LabError
@@ -60,6 +61,7 @@ app.command("bisect")(bisect.bisect_command)
 app.command("clean")(clean.clean)
 app.add_typer(agent.app, name="agent")
 app.add_typer(export.app, name="export")
+app.add_typer(snapshot.app, name="snapshot")
 
 
 def _show_version(wanted: bool) -> None:
