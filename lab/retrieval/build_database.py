@@ -51,7 +51,9 @@ def build_database(facts: Sequence[Fact], path: Path) -> None:
         path.unlink(missing_ok=True)
         if isinstance(error, InputError):
             raise
-        raise InputError(f"{path} cannot be written: {error}", "look at the folder and the disk's free space") from error
+        raise InputError(
+            f"{path} cannot be written: {error}", "look at the folder and the disk's free space"
+        ) from error
 
 
 def _write(connection: sqlite3.Connection, fact: Fact) -> None:

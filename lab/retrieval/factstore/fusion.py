@@ -33,17 +33,11 @@ def to_unit(scores: Mapping[int, float], floor: float = 0.0) -> dict[int, float]
     return {fact_id: max(0.0, score - floor) / (top - floor) for fact_id, score in scores.items()}
 
 
-def author_ranks(authors: Mapping[int, str], priority: Sequence[str]) -> dict[int, int]:
-    """Ranks of facts by their author, from 1. Facts of one author share a rank, and no rank is left out after them.
+def author_rank(author: str, priority: Sequence[str]) -> int:
+    """Rank of a fact by its author, from 1: the author's place in the priority. Facts of one author share it.
 
-    Were ranks left out (1, 1, 1, 4, as for shared medals), the best fact of a third party would come after every fact
-    of the user's among fifty candidates, whatever was asked. So the whole range of author ranks is four, which moves
-    a fact of high relevance by three places at most.
+    Ranks are not counted over the candidates. If they were (1, 1, 1, 4, as for shared medals), the best fact of a third
+    party would come after every fact of the user's among fifty candidates, whatever was asked. As it is, author ranks
+    span 1 to 4, which lets the best fact be overtaken by those two places below it (three in a tie), and no others.
     """
-    present = sorted({_place(author, priority) for author in authors.values()})
-    ranks = {place: rank for rank, place in enumerate(present, start=1)}
-    return {fact_id: ranks[_place(author, priority)] for fact_id, author in authors.items()}
-
-
-def _place(author: str, priority: Sequence[str]) -> int:
-    return priority.index(author if author in priority else "unknown")
+    return priority.index(author if author in priority else "unknown") + 1

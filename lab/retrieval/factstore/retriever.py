@@ -1,8 +1,8 @@
 """The retrieval: candidates by words, the gate, the embedding channel, and the two fusions.
 
-    query ─ terms ─ full text + overlap + HRR, times trust ─ lexical ranking ─┐
-              └──── coverage ─ gate ─ channel ─ dense ranking ────────────────┴─ relevance ─┬─ final ranking
-                                                              authors of the candidates ────┘
+query ─ terms ─ full text + overlap + HRR, times trust ─ lexical ranking ─┐
+          └──── coverage ─ gate ─ channel ─ dense ranking ────────────────┴─ relevance ─┬─ final ranking
+                                                          authors of the candidates ────┘
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from .channel import Channel, ChannelFailed, Neighbours
-from .fusion import DIGITS, author_ranks, ranked, reciprocal, reciprocal_ranks, to_unit
+from .fusion import DIGITS, author_rank, ranked, reciprocal, reciprocal_ranks, to_unit
 from .gate import coverage, is_open
 from .lexical import Candidate, LexicalIndex
 from .settings import BadSetting, FactstoreSettings
@@ -175,7 +175,7 @@ class Retriever:
         if how == "off":
             return dict(relevance)
         priority = self._settings.author_priority
-        ranks = author_ranks({fact_id: facts[fact_id].author for fact_id in relevance}, priority)
+        ranks = {fact_id: author_rank(facts[fact_id].author, priority) for fact_id in relevance}
         if how == "rrf":
             base = ("rrf_relevance", reciprocal_ranks(ranked(relevance)))
             authors = {fact_id: reciprocal(rank) for fact_id, rank in ranks.items()}

@@ -1,4 +1,4 @@
-"""The database: upstream's tables under upstream's names, our columns beside them, and the step from one to the other."""
+"""The database: upstream's tables under upstream's names, our columns beside them, and how they come there."""
 
 from __future__ import annotations
 

@@ -29,15 +29,15 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}
 _PLAIN_WORDS = re.compile(r"(?i)[a-zà-ÿ]{1,20}[.!?]?")
 _ENTROPY_BITS = 3.5
 _HEX_ENTROPY_BITS = 3.0
-_CLASS_CHANGES = 0.3
+_WORD_LIKE = re.compile(r"[A-Z]?[a-z]{3,}")
+_WORD_LIKE_SHARE = 0.5
 
 
 def find_secret(text: str) -> str:
     """The kind of secret that a text holds, or an empty string. What was found is never returned or logged.
 
     A token of 20 characters or more counts as random where it has lower case, upper case and digits, at least 3.5 bits
-    of entropy a character, and changes between those classes at every third character or oftener: camel case does not.
-    32 hexadecimal digits count as a key, be they a digest or not: nobody searches for them by keyword.
+    of entropy a character, and at most half of it looks like words, which is not so in camel case. 32 hexadecimal digits count as a key, be they a digest or not: nobody searches for them by keyword.
     """
     for kind, pattern in _COMPILED.items():
         for match in pattern.finditer(text):
@@ -58,19 +58,10 @@ def _is_value(match: re.Match[str]) -> bool:
 def _is_random(token: str) -> bool:
     if _HEX.fullmatch(token):
         return _entropy(token.lower()) >= _HEX_ENTROPY_BITS
-    classes = [_character_class(c) for c in token]
-    if not {"lower", "upper", "digit"} <= set(classes) or _entropy(token) < _ENTROPY_BITS:
+    kinds = (str.islower, str.isupper, str.isdigit)
+    if not all(any(map(kind, token)) for kind in kinds) or _entropy(token) < _ENTROPY_BITS:
         return False
-    changes = sum(one != other for one, other in zip(classes, classes[1:], strict=False))
-    return changes / len(token) >= _CLASS_CHANGES
-
-
-def _character_class(character: str) -> str:
-    if character.isdigit():
-        return "digit"
-    if character.isalpha():
-        return "upper" if character.isupper() else "lower"
-    return "other"
+    return sum(map(len, _WORD_LIKE.findall(token))) <= _WORD_LIKE_SHARE * len(token)
 
 
 def _entropy(token: str) -> float:

@@ -9,7 +9,7 @@ MAX_TERMS = 64
 """Most content terms of a query that are searched; a query of 10 kB is an upload, not a question."""
 
 # A run of word characters, joined by single connectors, with the suffixes that tell C from C++ and C#.
-_WORD = re.compile(r"\w+(?:[-.:/@+&]\w+)*(?:\+{1,2}|#)?")
+_WORD = re.compile(r"\w+(?:[-.:@+]\w+)*(?:\+{1,2}|#)?")
 _PIECE = re.compile(r"[^\W_]+")
 # Scripts without spaces between words: each character is a word of its own, and a word is a phrase of them.
 _UNSPACED = re.compile("([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff])")
@@ -65,8 +65,7 @@ def pieces(term: str) -> tuple[str, ...]:
 
 def vocabulary(text: str) -> frozenset[str]:
     """Everything by which a document can be met: its words whole, and the pieces of the compound ones."""
-    whole = words(text)
-    return frozenset(whole).union(*(pieces(word) for word in whole))
+    return frozenset(words(text)).union(_PIECE.findall(indexed(text)))
 
 
 def share_found(wanted: tuple[str, ...], document: frozenset[str]) -> float:
