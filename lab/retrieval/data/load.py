@@ -1,4 +1,4 @@
-"""Loads, checks and saves a set's folder: ``facts.jsonl``, ``topics.jsonl``, ``qrels.tsv`` and optionally ``set.yaml``."""
+"""Loads, checks and saves the folder of a set: ``facts.jsonl``, ``topics.jsonl``, ``qrels.tsv``, ``set.yaml``."""
 
 from __future__ import annotations
 
@@ -21,6 +21,9 @@ from lab.retrieval.testset import MAIN_STORE, Fact, TestSet, Topic
 from lab.text import printable
 
 FACTS, TOPICS, QRELS = "facts.jsonl", "topics.jsonl", "qrels.tsv"
+
+SCHEMAS = "schema"
+"""Folder of the published JSON Schemas beside the sets."""
 
 MAX_FAULTS = 30
 """Faults told of one set; more would hide the others."""
@@ -68,6 +71,12 @@ def check_set(folder: Path) -> list[BrokenData]:
     return faults
 
 
+def set_folders(root: Path) -> list[Path]:
+    """The folders of sets below a folder, by name; that of the published schemas is none."""
+    folders = (path for path in root.glob("*") if path.is_dir())
+    return sorted(path for path in folders if path.name != SCHEMAS and not path.name.startswith("."))
+
+
 def save_set(testset: TestSet, folder: Path) -> None:
     """Writes a set in the form that ``load_set`` reads; fields at their default are left out.
 
@@ -79,10 +88,11 @@ def save_set(testset: TestSet, folder: Path) -> None:
     broken = next((name for name in ids if name.split() != [name]), None)
     if broken is not None:
         raise InputError(f"the id {printable(broken)!r} holds white space", "rename it before the set is saved")
-    stored = (
-        (fact, {} if store == MAIN_STORE else {"store": store}) for store, f in testset.stores.items() for fact in f
+    facts = (
+        _json(fact.model_dump(mode="json", exclude_defaults=True) | ({} if store == MAIN_STORE else {"store": store}))
+        for store, held in testset.stores.items()
+        for fact in held
     )
-    facts = (_json({**fact.model_dump(mode="json", exclude_defaults=True), **store}) for fact, store in stored)
     topics = (_json(topic.model_dump(mode="json", exclude_defaults=True)) for topic in testset.topics)
     qrels = (f"{t.id}\t0\t{fact}\t1" for t in testset.topics for fact in sorted(testset.qrels.get(t.id, ())))
     head = testset.model_dump(mode="json", include=set(SetHead.model_fields))

@@ -126,8 +126,8 @@ def import_locomo(path: Path, *, adversarial: bool = False, cross_store: int = C
     left = sum(question.category == ADVERSARIAL for c in conversations for question in c.questions)
     notes = (
         *repairs.notes(),
-        f"{'taken on request' if adversarial else 'left out'}: {left} questions of category 5 (adversarial): each has an"
-        " evidence turn, so they are no topics without an answer",
+        f"{'taken on request' if adversarial else 'left out'}: {left} questions of category 5 (adversarial): each has"
+        " an evidence turn, so they are no topics without an answer",
         f"no-answer: {len(crossed)} questions asked of the next conversation between other speakers, seed {seed}",
     )
     head = head_of(path, file, _HEAD)

@@ -102,9 +102,7 @@ def _pooled(
     relevant: dict[str, set[str]] = {}
     for line, topic, document, relevance in judged:
         if topic not in topics:
-            raise BrokenData(
-                qrels, line, f"query {topic} is judged but not there", "give the queries that belong to it"
-            )
+            raise BrokenData(qrels, line, f"judged query {topic} is not there", "give the queries of these judgements")
         if relevance > 0 and document in facts:
             relevant.setdefault(topic, set()).add(document)
         elif relevance > 0:

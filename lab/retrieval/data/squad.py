@@ -1,4 +1,4 @@
-"""Imports reading-comprehension sets of the SQuAD form as retrieval: find the paragraph that a question was asked of."""
+"""Imports reading sets of the SQuAD form as retrieval: find the paragraph that a question was asked of."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from lab.retrieval.testset import MAIN_STORE, Fact, TestSet, Topic
 def import_squad(path: Path, *, language: str = "") -> TestSet:
     """Imports a file of the SQuAD form.
 
-    Equal paragraphs become one fact. Questions that are equal but for case and blanks become one topic, which each of their paragraphs answers.
-    Questions marked ``is_impossible`` are left out: that *their* paragraph does not answer them says nothing of the
-    other paragraphs, so they are no topics without an answer.
+    Equal paragraphs become one fact. Questions that are equal but for case and blanks become one topic, which each of
+    their paragraphs answers. Questions marked ``is_impossible`` are left out: that *their* paragraph does not answer
+    them says nothing of the other paragraphs, so they are no topics without an answer.
 
     Args:
         path: The file, or a folder that holds it alone.
