@@ -1,10 +1,11 @@
 """Serves the agent's holographic memory plugin inside a sandbox: one JSON line in, one JSON line out.
 
 It has the standard library and the agent, and no network. The plugin is used through its own classes and functions and
-stays as it is: nothing here scores or ranks, but for the recomputation of the plugin's terms, which is compared with the
-plugin's own scores before it is told.
+stays as it is: nothing here scores or ranks, but for the recomputation of the plugin's terms, which is compared with
+the plugin's own scores before it is told.
 """
 
+import functools
 import hashlib
 import importlib.metadata
 import json
@@ -27,12 +28,17 @@ SAME = 1e-9
 ROLE_ENTITY, ROLE_CONTENT = "__hrr_role_entity__", "__hrr_role_content__"
 
 
+@functools.lru_cache(maxsize=10_000)
+def text_vector(text: str, dim: int) -> Any:
+    """The plugin's vector of a text; kept, because audits hold the same texts against each other again and again."""
+    return hrr.encode_text(text, dim)
+
+
 class Worker:
     """The plugin on one database at a time."""
 
     def __init__(self) -> None:
         self.provider: Any = None
-        self.texts: dict[int, Any] = {}
 
     def about(self, product: str) -> dict[str, Any]:
         """What is installed, as far as it may decide a result."""
@@ -77,7 +83,6 @@ class Worker:
 
     def close(self) -> dict[str, Any]:
         """Lets go of the database."""
-        self.texts = {}
         if self.provider is not None:
             provider, self.provider = self.provider, None
             provider.shutdown()
@@ -178,11 +183,9 @@ class Worker:
         rows = self.provider._store._conn.execute("SELECT fact_id, content, hrr_vector FROM facts ORDER BY fact_id")
         ids, stored, text = [], [], []
         for fact_id, content, vector in rows.fetchall():
-            if fact_id not in self.texts:
-                self.texts[fact_id] = hrr.encode_text(content, dim)
             ids.append(fact_id)
             stored.append(None if vector is None else hrr.similarity(asked, hrr.bytes_to_phases(vector)))
-            text.append(hrr.similarity(asked, self.texts[fact_id]))
+            text.append(hrr.similarity(asked, text_vector(content, dim)))
         return {"ids": ids, "stored": stored, "text": text}
 
     def unbinding(self, content: str, others: list[str], entities: list[str], dim: int) -> dict[str, Any]:
@@ -192,14 +195,15 @@ class Worker:
         """
         role_entity, role_content = hrr.encode_atom(ROLE_ENTITY, dim), hrr.encode_atom(ROLE_CONTENT, dim)
         # Without an entity in the fact, the key is of one that is not: all that can be asked of such a fact.
-        entity = hrr.encode_atom((entities or ["an entity of no fact"])[0].lower(), dim)
+        entity = hrr.encode_atom((entities or [f"no entity of: {content}"])[0].lower(), dim)
         key = hrr.bind(entity, role_entity)
         fact = hrr.encode_fact(content, entities, dim)
-        true, false = hrr.encode_text(content, dim), [hrr.encode_text(one, dim) for one in others]
+        true, false = text_vector(content, dim), [text_vector(one, dim) for one in others]
         # What is meant by a fact from which content can be had by entity: each content bound to its own key.
         keys = [hrr.bind(hrr.encode_atom(one.lower(), dim), role_entity) for one in entities[1:]]
         pairs = [hrr.bind(key, true), *(hrr.bind(k, v) for k, v in zip(keys, false, strict=False))]
         results = {
+            "text against the fact, as search compares": fact,
             "content by entity": hrr.unbind(fact, key),
             "content by role": hrr.unbind(fact, role_content),
             "bound pair, not bundled": hrr.unbind(hrr.bind(key, true), key),

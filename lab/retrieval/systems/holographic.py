@@ -1,4 +1,4 @@
-"""The agent's own holographic memory plugin as a system under test: unchanged, in the agent's environment, sandboxed."""
+"""The agent's own holographic plugin as a system under test: unchanged, in the agent's environment, sandboxed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lab.errors import InputError, SystemFailed
 from lab.isolation.base import Mount
 from lab.isolation.select import select_backend
 from lab.records import digest
-from lab.retrieval.systems.base import Hit, Ranking
+from lab.retrieval.systems.base import SCORE_DIGITS, Hit, Ranking
 from lab.retrieval.systems.sandbox_numpy import TARGET, ensure_numpy, worker_file
 from lab.retrieval.systems.sandboxed import SandboxedWorker, SystemRefused, WorkerProgram
 
@@ -147,9 +147,11 @@ class HolographicPlugin:
         worker = self._asked()
         if self.mode is Mode.SEARCH:
             answer = worker.ask("search", query=query, k=k)
-            hits = [
+            found = [
                 Hit(hit["fact_id"], hit["score"], {"fts": hit["fts"], "trust": hit["trust"]}) for hit in answer["hits"]
             ]
+            # The plugin leaves equal scores in the order of its full-text index; here they stand as in every ranking.
+            hits = sorted(found, key=lambda hit: (-round(hit.score, SCORE_DIGITS), hit.fact_id))
         else:
             answer = worker.ask("prefetch", query=query)
             if len(answer["readings"]) != 1:
@@ -177,7 +179,7 @@ class HolographicPlugin:
         return tuple(answer["ids"])
 
     def terms(self, query: str, k: int) -> list[dict[str, Any]]:
-        """Every candidate of a query: ``fact_id``, raw ``terms`` by name, and ``trust``, by which their sum is multiplied.
+        """Every candidate of a query: ``fact_id``, raw ``terms`` by name, and ``trust``, the factor of their sum.
 
         Raises:
             SystemFailed: The terms do not give the plugin's own scores, or the plugin is gone.
@@ -198,9 +200,9 @@ class HolographicPlugin:
         Raises:
             SystemFailed: There is no NumPy, or the plugin is gone.
         """
-        arguments = {"content": content, "others": list(others), "entities": list(entities)}
-        told: dict[str, Any] = self._asked().ask("unbinding", dim=self._opened["hrr_dim"], **arguments)["operations"]
-        return told
+        dim = self._opened.get("hrr_dim")
+        answer = self._asked().ask("unbinding", content=content, others=list(others), entities=list(entities), dim=dim)
+        return dict(answer["operations"])
 
     def close(self) -> None:
         """See ``System.close``."""
