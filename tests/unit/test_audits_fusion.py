@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from rich.console import Console
-from scipy.stats import binomtest
+from scipy.stats import binomtest  # type: ignore[import-untyped]
 
 from lab.errors import InputError
 from lab.retrieval.audits.fusion import NO_DIFFERENCE, FusionAudit, FusionPair, audit_fusion

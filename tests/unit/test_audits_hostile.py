@@ -1,4 +1,4 @@
-"""The judge of hostile queries: the substring search takes signs literally, and each behaviour is told from the others."""
+"""The judge of hostile queries: the substring search takes signs literally, and behaviours are told apart."""
 
 from __future__ import annotations
 

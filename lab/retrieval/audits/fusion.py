@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import combinations
 
-from scipy.stats import binomtest
+from scipy.stats import binomtest  # type: ignore[import-untyped]
 
 from lab.errors import InputError
 from lab.records import Record
@@ -54,8 +54,8 @@ class FusionPair(Record):
         lists_differ: Topics of ``n`` that get other facts, whatever their order.
         order_differs: Topics of ``n`` that get other facts or the same in another order.
         hits: At depth 1 and 5.
-        verdict: Which hits more, and where; ``no difference found`` where neither test finds one. Not finding one is not
-            finding that there is none.
+        verdict: Which hits more, and where; ``no difference found`` where neither test finds one, which is not to find
+            that there is none.
     """
 
     first: str
@@ -101,33 +101,25 @@ def audit_fusion(rankings: Mapping[str, Rankings], relevant: Mapping[str, Abstra
         raise InputError("the rankings have no topic in common", "rank the same set")
     topics = sorted(shared)
     answerable = [topic for topic in topics if relevant.get(topic)]
-    tables: dict[tuple[str, str, int], tuple[int, int, int, int]] = {}
-    for first, second in combinations(rankings, 2):
-        for depth in (1, DEPTH):
-            hit = [
-                tuple(bool(relevant[topic] & set(rankings[name][topic][:depth])) for name in (first, second))
-                for topic in answerable
-            ]
-            cells = ((True, True), (True, False), (False, True), (False, False))
-            both, only_first, only_second, neither = (hit.count(cell) for cell in cells)
-            tables[first, second, depth] = both, only_first, only_second, neither
-    raw = {key: _mcnemar(only_first, only_second) for key, (_, only_first, only_second, _) in tables.items()}
-    adjusted = _holm(raw)
+    tests = [(first, second, depth) for first, second in combinations(rankings, 2) for depth in (1, DEPTH)]
+    counts = {(a, b, depth): _paired(rankings[a], rankings[b], relevant, answerable, depth) for a, b, depth in tests}
+    p_values = [mcnemar_exact(counts[test][1], counts[test][2]) for test in tests]
+    hits = {
+        test: PairedHits(
+            depth=test[2],
+            both=counts[test][0],
+            only_first=counts[test][1],
+            only_second=counts[test][2],
+            neither=counts[test][3],
+            p=p,
+            p_holm=p_holm,
+        )
+        for test, p, p_holm in zip(tests, p_values, holm(p_values), strict=True)
+    }
     pairs = []
     for first, second in combinations(rankings, 2):
         tops = [tuple(list(rankings[name][topic][:DEPTH]) for name in (first, second)) for topic in topics]
-        hits = tuple(
-            PairedHits(
-                depth=depth,
-                both=tables[first, second, depth][0],
-                only_first=tables[first, second, depth][1],
-                only_second=tables[first, second, depth][2],
-                neither=tables[first, second, depth][3],
-                p=raw[first, second, depth],
-                p_holm=adjusted[first, second, depth],
-            )
-            for depth in (1, DEPTH)
-        )
+        found = (hits[first, second, 1], hits[first, second, DEPTH])
         pairs.append(
             FusionPair(
                 first=first,
@@ -136,8 +128,8 @@ def audit_fusion(rankings: Mapping[str, Rankings], relevant: Mapping[str, Abstra
                 answerable=len(answerable),
                 lists_differ=sum(set(one) != set(other) for one, other in tops),
                 order_differs=sum(one != other for one, other in tops),
-                hits=hits,
-                verdict=_verdict(first, second, hits),
+                hits=found,
+                verdict=_verdict(first, second, found),
             )
         )
     everywhere = set.union(*(set(one) for one in rankings.values()))
@@ -153,15 +145,31 @@ def _verdict(first: str, second: str, hits: Sequence[PairedHits]) -> str:
     return "; ".join(found) or NO_DIFFERENCE
 
 
-def _mcnemar(only_first: int, only_second: int) -> float:
+def _paired(
+    first: Rankings, second: Rankings, relevant: Mapping[str, AbstractSet[str]], topics: Sequence[str], depth: int
+) -> tuple[int, int, int, int]:
+    """Topics that both hit, the first alone, the second alone, neither."""
+    cells = [
+        (bool(relevant[topic] & set(first[topic][:depth])), bool(relevant[topic] & set(second[topic][:depth])))
+        for topic in topics
+    ]
+    return (
+        cells.count((True, True)),
+        cells.count((True, False)),
+        cells.count((False, True)),
+        cells.count((False, False)),
+    )
+
+
+def mcnemar_exact(only_first: int, only_second: int) -> float:
+    """Two-sided exact test on the discordant pairs; 1 where there are none."""
     discordant = only_first + only_second
     return float(binomtest(only_first, discordant).pvalue) if discordant else 1.0
 
 
-def _holm(raw: Mapping[tuple[str, str, int], float]) -> dict[tuple[str, str, int], float]:
+def holm(p_values: Sequence[float]) -> tuple[float, ...]:
     """Holm's step-down: p times the number of tests that are left, never below that of a smaller p."""
-    adjusted, floor = {}, 0.0
-    for done, (key, p) in enumerate(sorted(raw.items(), key=lambda item: item[1])):
-        floor = max(floor, min(1.0, p * (len(raw) - done)))
-        adjusted[key] = floor
-    return adjusted
+    adjusted, floor = [0.0] * len(p_values), 0.0
+    for done, i in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        floor = adjusted[i] = max(floor, min(1.0, p_values[i] * (len(p_values) - done)))
+    return tuple(adjusted)

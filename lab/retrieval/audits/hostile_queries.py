@@ -5,6 +5,7 @@ The list holds what users really type: identifiers, quotes, operators, other scr
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
@@ -206,9 +207,8 @@ def substring_search(facts: Sequence[str], meant: Sequence[str]) -> frozenset[st
         connection.execute("CREATE TABLE facts (content TEXT)")
         connection.executemany("INSERT INTO facts VALUES (?)", [(one,) for one in facts])
         found: set[str] = set()
+        query = "SELECT content FROM facts WHERE content LIKE '%' || ? || '%' ESCAPE '\\'"
         for text in meant:
-            for sign in "\\%_":
-                text = text.replace(sign, f"\\{sign}")
-            query = "SELECT content FROM facts WHERE content LIKE '%' || ? || '%' ESCAPE '\\'"
-            found |= {row[0] for row in connection.execute(query, (text,))}
+            literal = re.sub(r"[\\%_]", r"\\\g<0>", text)
+            found |= {row[0] for row in connection.execute(query, (literal,))}
     return frozenset(found)

@@ -10,7 +10,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.stats import mannwhitneyu
+from scipy.stats import mannwhitneyu  # type: ignore[import-untyped]
 
 from lab.errors import InputError
 from lab.records import Record
@@ -22,7 +22,7 @@ SAMPLE = 40
 """Facts that are taken apart, and against whose contents each answer is held."""
 
 LEVEL = 0.001
-"""One-sided level at which the truth is said to stand out; thirty-six questions are asked, so a chance hit in thirty."""
+"""One-sided level at which the truth is said to stand out; with 36 questions, chance has one in about 28 audits."""
 
 
 class Vectors(Protocol):
@@ -112,9 +112,7 @@ def separation(matches: Sequence[float], others: Sequence[float]) -> Separation:
         InputError: One is empty.
     """
     if not len(matches) or not len(others):
-        raise InputError(
-            "there is nothing to tell apart", "audit a set that has topics with and facts without relevance"
-        )
+        raise InputError("there are no pairs to tell apart", "audit a set that has topics with an answer")
     # Rounded, because an exact equality that floating point blurs would count as a difference in rank.
     high, low = np.round(np.asarray(matches, float), 9), np.round(np.asarray(others, float), 9)
     test = mannwhitneyu(high, low, alternative="greater")

@@ -255,7 +255,7 @@ class SandboxedWorker:
                 return bytes(taken)
 
     def _failed(self, what: str, patience: float = 0.0) -> SystemFailed:
-        """Ends the worker and says why it could not answer; a sandbox on its way out is given time to tell the cause."""
+        """Ends the worker and says why it could not answer; a sandbox that is ending is given time to tell the cause."""
         self._thread.join(patience)
         self.close()
         cause = self._cause()
