@@ -151,7 +151,6 @@ class SandboxedWorker:
             self._connection.sendall(json.dumps(request).encode() + b"\n")
             line = self._line(deadline)
         except TimeoutError:
-            self._stop.set()
             raise self._failed(f"no answer within {seconds:g} s") from None
         except OSError:
             raise self._failed("it ended", _PATIENT_SECONDS) from None
@@ -255,8 +254,10 @@ class SandboxedWorker:
                 return bytes(taken)
 
     def _failed(self, what: str, patience: float = 0.0) -> SystemFailed:
-        """Ends the worker and says why it could not answer; a sandbox that is ending is given time to tell the cause."""
-        self._thread.join(patience)
+        """Ends the worker and says why it could not answer; ``patience``: seconds for a dying sandbox to tell why."""
+        if patience:
+            self._thread.join(patience)
+        self._stop.set()
         self.close()
         cause = self._cause()
         return SystemFailed(f"{self._program.name}: {what}{f' ({cause})' if cause else ''}")
