@@ -16,13 +16,13 @@ from lab.contamination.minimise.reduce import Size, plain
 from lab.contamination.minimise.search import Ending, KnownOutcomes, Search, Step
 from lab.contamination.outcome import Outcome
 from lab.contamination.scenarios.scenario import Scenario
-from lab.contamination.sessions.work import sweep_work_directories
 from lab.contamination.single import find_trial, read_result, run_alone
 from lab.contamination.suite import Suite
 from lab.contamination.trial import Bench
 from lab.errors import ExitCode, InputError
 from lab.gateway.server import GatewayHost
 from lab.isolation.select import select_backend
+from lab.isolation.work import sweep_work_directories
 from lab.records import Status
 from lab.runs.folder import write_atomic
 

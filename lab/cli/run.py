@@ -39,12 +39,12 @@ from lab.contamination.scenarios.library import load_library
 from lab.contamination.scenarios.words import Family
 from lab.contamination.selection import Shard, select, take_shard
 from lab.contamination.sessions.base import MIXED, Start
-from lab.contamination.sessions.work import sweep_work_directories
 from lab.contamination.suite import Suite
 from lab.contamination.warm_proof import AUTO, settle_starts
 from lab.errors import ErrorBudgetExceeded, ExitCode, InputError, LabError
 from lab.isolation.base import Backend, Limits, PreparedEnvironment
 from lab.isolation.select import select_backend
+from lab.isolation.work import sweep_work_directories
 from lab.runs import capacity, runner
 from lab.runs.folder import RESULT, RunFolder
 from lab.runs.pace import estimate
