@@ -16,6 +16,9 @@ from lab.text import printable
 
 HEAD = "set.yaml"
 
+MAX_HEAD = 16 * 1024
+"""Characters: the time that YAML takes over hostile text grows with the square of its length."""
+
 
 class SetHead(Record):
     """What ``set.yaml`` says of a set; the fields are those of ``TestSet``."""
@@ -43,6 +46,8 @@ def head_beside(folder: Path) -> SetHead | None:
     if not path.exists():
         return None
     text = "\n".join(_padded(path))
+    if len(text) > MAX_HEAD:
+        raise BrokenData(path, 1, f"larger than {MAX_HEAD // 1024} KiB", "shorten the notes")
     try:
         data = yaml.safe_load(text)
     except yaml.MarkedYAMLError as error:

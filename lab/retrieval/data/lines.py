@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,10 @@ from lab.text import printable
 MAX_LINE = 16 * 1024 * 1024
 MAX_DOCUMENT = 1024 * 1024 * 1024
 """Bounds in bytes: a broken file must not cost the machine's memory."""
+
+
+_ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+_HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 class BrokenData(InputError):
@@ -88,6 +93,16 @@ def json_document(path: Path) -> Any:
         raise BrokenData(path, line, "not UTF-8", "save the file as UTF-8") from None
 
 
+def refuse_escaped_nul(path: Path, line: int, text: str) -> None:
+    """Refuses JSON text in which a NUL is written as an escape: databases and C libraries end texts there.
+
+    Raises:
+        BrokenData: It holds one.
+    """
+    if found := _ESCAPED_NUL.search(text):
+        raise BrokenData(path, line + text.count("\n", 0, found.start()), "holds an escaped NUL", "remove \\u0000")
+
+
 def text_field(path: Path, line: int, record: dict[str, Any], *names: str, default: str | None = None) -> str:
     """The first of several fields of a record that is there; numbers are taken as text.
 
@@ -146,8 +161,14 @@ def _decoded(path: Path, number: int, raw: bytes) -> str:
 
 
 def _parsed(path: Path, line: int, text: str) -> Any:
+    refuse_escaped_nul(path, line, text)
     try:
-        return json.loads(text)
+        value = json.loads(text)
+        if _HALF_PAIR.search(text):
+            json.dumps(value, ensure_ascii=False).encode()
+        return value
+    except UnicodeEncodeError:
+        raise BrokenData(path, line, "holds half a surrogate pair", "write the character itself") from None
     except json.JSONDecodeError as error:
         place = line + error.lineno - 1
         raise BrokenData(path, place, f"not valid JSON: {error.msg}", f"mend column {error.colno}") from None

@@ -16,7 +16,7 @@ from lab.records import Record
 from lab.retrieval.data.head import HEAD, SetHead, head_beside, set_name
 from lab.retrieval.data.judgements import qrels_lines
 from lab.retrieval.data.keywords import with_keywords
-from lab.retrieval.data.lines import BrokenData, explained, numbered_lines
+from lab.retrieval.data.lines import BrokenData, explained, numbered_lines, refuse_escaped_nul
 from lab.retrieval.testset import MAIN_STORE, Fact, TestSet, Topic
 from lab.text import printable
 
@@ -152,10 +152,14 @@ def _records(
         for number, text in numbered_lines(path):
             found += 1
             try:
+                refuse_escaped_nul(path, number, text)
                 # Through JSON and strictly: what the published schema refuses ("1" for 1) is refused here too.
                 line = model.model_validate_json(text, strict=True)
             except ValidationError as error:
                 faults.append(explained(path, number, error, model))
+                continue
+            except BrokenData as broken:
+                faults.append(broken)
                 continue
             if fault := look(line):
                 faults.append(BrokenData(path, number, fault, "mend the field"))
@@ -177,17 +181,15 @@ def _fact_fault(fact: FactLine) -> str:
             return f"created_at {fact.created_at!r} is no ISO 8601 time"
         if offset not in (None, timedelta(0)):
             return f"created_at {fact.created_at!r} is not in UTC"
-    return _id_fault(fact.id, fact.text)
+    return _id_fault(fact.id)
 
 
 def _topic_fault(topic: Topic) -> str:
-    return _id_fault(topic.id, topic.text)
+    return _id_fault(topic.id)
 
 
-def _id_fault(name: str, text: str) -> str:
-    if name.split() != [name]:
-        return f"the id {name!r} holds white space"
-    return "text holds a NUL character" if "\0" in text else ""
+def _id_fault(name: str) -> str:
+    return "" if name.split() == [name] else f"the id {name!r} holds white space"
 
 
 def _unique(path: Path, lines: Iterable[tuple[int, Fact | Topic]], faults: list[BrokenData]) -> dict[str, str]:

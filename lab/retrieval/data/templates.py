@@ -6,14 +6,15 @@ import functools
 from math import gcd, prod
 from pathlib import Path
 from random import Random
-from typing import Literal, Self
+from typing import Final, Literal, Self
 
 import yaml
 from pydantic import Field, model_validator
 
 from lab.records import Record
 
-ENGLISH, PORTUGUESE = "en", "pt-BR"
+ENGLISH: Final = "en"
+PORTUGUESE: Final = "pt-BR"
 Language = Literal["en", "pt-BR"]
 
 
