@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from lab.errors import SystemFailed
-from lab.retrieval.database import open_read_only, read_labels
-from lab.retrieval.metrics.admission import admit
+from lab.errors import InputError, SystemFailed
+from lab.retrieval.database import read_labels
+from lab.retrieval.metrics.ties import admit
 from lab.retrieval.rows import HitRow, TopicRow
-from lab.retrieval.systems.base import Ranking, System
+from lab.retrieval.systems.base import Hit, Ranking, System
 from lab.retrieval.testset import TestSet, Topic
 from lab.snapshots.store import Snapshot
 
 SECOND_PASS = 25
 """Topics of each store that are asked again at the end: a memory that learns from being asked shows itself there."""
+
+Labels = Mapping[int, tuple[str, ...]]
+"""Names in the set of what a row holds."""
 
 
 @dataclass
@@ -29,6 +34,7 @@ class Asked:
         again: Topics that were asked a second time.
         changed: Those whose ranking then was another.
         fresh: Whether every topic had a fresh copy of its store.
+        settings: The system's settings while it was open.
     """
 
     rows: list[TopicRow] = field(default_factory=list)
@@ -36,6 +42,7 @@ class Asked:
     again: int = 0
     changed: int = 0
     fresh: bool = False
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -89,10 +96,11 @@ class Asker:
                 self.step()
             if not fresh:
                 self._ask_again(topics[:SECOND_PASS], labels, rows, asked)
+        asked.settings = dict(self.system.settings())
         asked.rows = [rows[topic.id] for topic in self.testset.topics]
         return asked
 
-    def _open(self, snapshot: Snapshot) -> dict[int, str]:
+    def _open(self, snapshot: Snapshot) -> Labels:
         """Opens the system on a new private copy; returns the names of the facts, which the system never sees."""
         self.system.close()
         copy = self.work / "memory_store.db"
@@ -100,15 +108,10 @@ class Asker:
             leftover.unlink()
         snapshot.copy_to(copy)
         self.system.open(copy)
-        connection = open_read_only(snapshot.database)
-        try:
+        with closing(snapshot.connect()) as connection:
             return read_labels(connection)
-        finally:
-            connection.close()
 
-    def _ask_again(
-        self, topics: Sequence[Topic], labels: Mapping[int, str], rows: Mapping[str, TopicRow], asked: Asked
-    ) -> None:
+    def _ask_again(self, topics: Sequence[Topic], labels: Labels, rows: Mapping[str, TopicRow], asked: Asked) -> None:
         for topic in topics:
             again = self._ask(topic, labels, {})
             before = rows[topic.id]
@@ -117,7 +120,7 @@ class Asker:
                 asked.again += 1
                 asked.changed += [hit.fact for hit in again.hits] != [hit.fact for hit in before.hits]
 
-    def _ask(self, topic: Topic, labels: Mapping[int, str], seconds: dict[str, list[float]]) -> TopicRow:
+    def _ask(self, topic: Topic, labels: Labels, seconds: dict[str, list[float]]) -> TopicRow:
         relevant = self.testset.qrels.get(topic.id, frozenset())
         started = time.perf_counter()
         error = ""
@@ -129,8 +132,8 @@ class Asker:
             seconds.setdefault("total", []).append(time.perf_counter() - started)
             for stage, spent in ranking.seconds.items():
                 seconds.setdefault(stage, []).append(spent)
-        admit(ranking.hits, self.k, f"{self.system.name}, topic {topic.id}")
-        names = [labels[hit.fact_id] for hit in ranking.hits]
+        admit(topic.id, ranking.hits, self.k)
+        names = [self._name(hit, labels, relevant) for hit in ranking.hits]
         rank = next((place for place, name in enumerate(names, 1) if name in relevant), None)
         return TopicRow(
             topic=topic.id,
@@ -148,3 +151,13 @@ class Asker:
             fallback=ranking.fallback,
             error=error,
         )
+
+    def _name(self, hit: Hit, labels: Labels, relevant: frozenset[str]) -> str:
+        """The name that a hit is kept under: of facts that share a row, one that answers the topic counts first."""
+        if hit.fact_id not in labels:
+            raise InputError(
+                f"{self.system.name} returned fact {hit.fact_id}, which the store does not have",
+                "the run is refused: mend the system",
+            )
+        names = labels[hit.fact_id]
+        return next((name for name in names if name in relevant), names[0])

@@ -12,18 +12,14 @@ from pydantic import ValidationError
 from lab.errors import InputError
 from lab.records import file_digest
 from lab.retrieval.metrics.compare import compare_arms
-from lab.retrieval.metrics.gate import gate_rows
 from lab.retrieval.metrics.invariants import checks
-from lab.retrieval.metrics.noise import noise
+from lab.retrieval.metrics.noise import INJECTED, gate_rows, noise
 from lab.retrieval.metrics.scores import score_rows
 from lab.retrieval.results import LOCK, ArmResult, BenchResult, GapRow, Mean, SetInfo, SetResult
 from lab.retrieval.rows import PASSES, Passes, TopicRow, read_rows, rows_file
 from lab.retrieval.testset import Purpose
 from lab.runs.folder import RunFolder
 from lab.statistics.independent import Estimate, difference
-
-INJECTED = 5
-"""Facts that an agent injects for a query: the depth at which noise is counted."""
 
 
 def assemble(folder: RunFolder) -> BenchResult:
@@ -54,20 +50,21 @@ def assemble(folder: RunFolder) -> BenchResult:
 
 def _set_result(run: Path, info: SetInfo, lock: Mapping[str, Any]) -> SetResult:
     rows = {arm["name"]: read_rows(rows_file(run, info.name, arm["name"])) for arm in lock["arms"]}
-    arms = tuple(_arm_result(run, info, arm, rows[arm["name"]]) for arm in lock["arms"])
+    arms = tuple(_arm_result(run, info, arm, rows[arm["name"]], lock["k"]) for arm in lock["arms"])
     pairs = [(first, second) for first, second in lock["pairs"]]
     return SetResult(info=info, arms=arms, comparisons=compare_arms(rows, pairs))
 
 
-def _arm_result(run: Path, info: SetInfo, arm: Mapping[str, Any], rows: Sequence[TopicRow]) -> ArmResult:
+def _arm_result(run: Path, info: SetInfo, arm: Mapping[str, Any], rows: Sequence[TopicRow], k: int) -> ArmResult:
     place = rows_file(run, info.name, arm["name"])
     passes = Passes.model_validate_json(place.with_suffix(PASSES).read_bytes())
-    scores = score_rows(rows, tuple(info.answerable), depth=arm["depth"], clusters=len(info.stores) > 1)
+    depth = min(k, arm["depth"] or k)
+    scores = score_rows(rows, tuple(info.answerable), depth=depth, clusters=len(info.stores) > 1)
     return ArmResult(
         arm=arm["name"],
-        system=arm["settings"]["system"],
+        system=arm["system"],
         label=arm["label"],
-        settings=arm["settings"],
+        settings=passes.settings,
         rows_file=place.relative_to(run).as_posix(),
         rows_digest=file_digest(place),
         scores=scores,
@@ -78,7 +75,7 @@ def _arm_result(run: Path, info: SetInfo, arm: Mapping[str, Any], rows: Sequence
         asked_again=passes.again,
         changed_again=passes.changed,
         fresh=passes.fresh,
-        checks=checks(rows, scores, declared=info.answerable),
+        checks=checks(rows, scores, declared_n=info.answerable),
     )
 
 

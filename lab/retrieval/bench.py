@@ -8,12 +8,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from lab.errors import InputError
 from lab.records import digest
-from lab.retrieval.arms import Arm
+from lab.retrieval.arms import FOUR_ARMS, Arm
 from lab.retrieval.asking import Asked, Asker
 from lab.retrieval.metrics.baselines import baselines
 from lab.retrieval.results import LOCK, TIE_RULE, SetInfo, StoreInfo
@@ -26,9 +27,6 @@ from lab.snapshots.store import Snapshot
 
 Snapshots = Mapping[str, Snapshot]
 """The frozen database of each store of one set."""
-
-FOUR_ARMS = ("plain", "keywords", "embeddings", "embeddings+keywords")
-"""The four arms: embeddings × keywords."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,13 @@ class Work:
             "pairs": [list(pair) for pair in declared_pairs([arm.name for arm in self.arms])],
             "sets": [set_info(testset, shots, self.k).model_dump(mode="json") for testset, shots in self.sets],
             "arms": [
-                {"name": arm.name, "label": arm.label, "depth": arm.depth, "settings": dict(arm.settings)}
+                {
+                    "name": arm.name,
+                    "label": arm.label,
+                    "depth": arm.depth,
+                    "system": arm.system,
+                    "settings": arm.settings,
+                }
                 for arm in self.arms
             ],
             "absent": list(self.absent),
@@ -100,7 +104,7 @@ def set_info(testset: TestSet, snapshots: Snapshots, k: int) -> SetInfo:
         StoreInfo(
             store=store,
             snapshot=shot.manifest.name,
-            content=shot.manifest.content,
+            content=shot.manifest.content_sha256,
             facts=len(testset.stores[store]),
             topics=asked[store],
         )
@@ -179,12 +183,12 @@ class Bench:
                     progress(what, len(testset.topics))
                     continue
                 place.parent.mkdir(exist_ok=True)
-                asked = self._ask(arm, testset, snapshots, lambda what=what: progress(what, 1))
+                asked = self._ask(arm, testset, snapshots, partial(progress, what, 1))
                 # The rows come last: an arm that has them is done.
                 timing = arm_timing(asked.seconds, sum(row.fallback == "timeout" for row in asked.rows))
                 write_json(place.with_suffix(TIMES), timing.model_dump(mode="json"))
-                passes = Passes(again=asked.again, changed=asked.changed, fresh=asked.fresh)
-                write_json(place.with_suffix(PASSES), passes.model_dump())
+                passes = Passes(settings=asked.settings, again=asked.again, changed=asked.changed, fresh=asked.fresh)
+                write_json(place.with_suffix(PASSES), passes.model_dump(mode="json"))
                 write_atomic(place, rows_text(tuple(asked.rows)))
         self._write_timing(started, time.perf_counter() - begun)
 
@@ -192,7 +196,7 @@ class Bench:
         system = arm.make()
         with tempfile.TemporaryDirectory(prefix="lab-bench-") as work:
             try:
-                asker = Asker(system, testset, snapshots, min(self.work.k, arm.depth), Path(work), step)
+                asker = Asker(system, testset, snapshots, min(self.work.k, arm.depth or self.work.k), Path(work), step)
                 return asker.ask_all(self.work.fresh)
             finally:
                 system.close()

@@ -46,5 +46,5 @@ def frozen_store(testset: TestSet, store: str, folder: Path, tell: Callable[[str
         with tempfile.TemporaryDirectory(prefix="lab-bench-") as scratch:
             database = Path(scratch) / "memory_store.db"
             build_database(testset.stores[store], database)
-            freeze(database, folder, name=name, licence=testset.licence)
+            freeze(database, folder, name=name, licence=testset.licence or "not stated")
     return open_snapshot(folder / name)

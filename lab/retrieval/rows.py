@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -16,14 +17,16 @@ PASSES, TIMES = ".passes.json", ".timing.json"
 
 
 class Passes(Record):
-    """How often an arm was asked on a set.
+    """How an arm was asked on a set.
 
     Attributes:
+        settings: The system's settings once it was open: versions and what it found in the database are known then.
         again: Topics that were asked a second time on the same copy.
         changed: Those of them whose ranking was another the second time.
         fresh: Whether every topic had a fresh copy of its store.
     """
 
+    settings: Mapping[str, Any]
     again: int
     changed: int
     fresh: bool

@@ -7,7 +7,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -80,14 +80,18 @@ class RunFolder:
         raise InputError(f"{root / run_id} and 98 like it exist", "wait a second")
 
     @classmethod
-    def open(cls, path: Path) -> RunFolder:
+    def open(cls, path: Path, needed: Sequence[str] = ("lock.json", "plan.json")) -> RunFolder:
         """Opens an existing run folder.
+
+        Args:
+            path: The folder.
+            needed: Files without which it is none.
 
         Raises:
             InputError: It is none, or its plan or lock cannot be read.
         """
         folder = cls(path)
-        for name in ("lock.json", "plan.json"):
+        for name in needed:
             if not (path / name).is_file():
                 raise InputError(f"{path} is not a run folder: {name} is missing", "give a folder under reports/")
         return folder

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from markupsafe import Markup
+
 from lab.retrieval.results import SetResult
 from lab.text import printable
 
@@ -23,11 +25,11 @@ class Figure:
     """A figure.
 
     Attributes:
-        source: ``data:`` address of the SVG.
+        source: ``data:`` address of the SVG, in base 64, so that nothing in it can be markup.
         alt: What it shows, for those who do not see it.
     """
 
-    source: str
+    source: Markup
     alt: str
 
 
@@ -120,4 +122,5 @@ def _figure(draw: Callable[[Axes], None], size: Sequence[float], alt: str) -> Fi
         draw(axes)
         stream = io.BytesIO()
         canvas.savefig(stream, format="svg", metadata={"Date": None, "Creator": None})
-    return Figure("data:image/svg+xml;base64," + base64.b64encode(stream.getvalue()).decode(), alt)
+    encoded = base64.b64encode(stream.getvalue()).decode()
+    return Figure(Markup(f"data:image/svg+xml;base64,{encoded}"), alt)  # noqa: S704 - base 64

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from lab.errors import InputError
 from lab.retrieval.metrics.ranks import RankCounts, reciprocal
 from lab.retrieval.metrics.scores import ranks_of
-from lab.retrieval.results import ComparisonRow, Mean, TopicRow
+from lab.retrieval.results import ComparisonRow, Mean
+from lab.retrieval.rows import TopicRow
 from lab.statistics.paired import holm, mcnemar_exact, paired_bootstrap
 
 ALPHA = 0.05

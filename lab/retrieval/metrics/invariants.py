@@ -15,7 +15,8 @@ from itertools import pairwise
 
 from lab.retrieval.metrics.ranks import CUTOFF, first_relevant_ranks
 from lab.retrieval.metrics.scores import HIT5, ranks_of, scored
-from lab.retrieval.results import OVERALL, Check, ClassScores, Mean, TopicRow
+from lab.retrieval.results import OVERALL, Check, ClassScores, Mean
+from lab.retrieval.rows import TopicRow
 from lab.statistics.proportions import PLACES, Proportion
 
 STEPS = math.lcm(*range(1, CUTOFF + 1))

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import mannwhitneyu  # type: ignore[import-untyped]
 
-from lab.retrieval.results import GateRow, Noise, NoisePoint, TopicRow
+from lab.retrieval.results import GateRow, Noise, NoisePoint
+from lab.retrieval.rows import TopicRow
 from lab.retrieval.systems.base import SCORE_DIGITS
 from lab.statistics.proportions import PLACES, proportion
 

@@ -8,7 +8,8 @@ from fractions import Fraction
 import numpy as np
 
 from lab.retrieval.metrics.ranks import CUTOFF, RankCounts, Ranks, reciprocal
-from lab.retrieval.results import OVERALL, ClassScores, Mean, TopicRow
+from lab.retrieval.results import OVERALL, ClassScores, Mean
+from lab.retrieval.rows import TopicRow
 from lab.statistics.means import mean_interval
 from lab.statistics.proportions import Proportion, proportion
 
