@@ -38,7 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args(arguments)
     rankings, relevant = made_up(options.topics, options.hits)
-    ours, theirs = [], []
+    ours: list[float] = []
+    theirs: list[float] = []
     for turn in range(options.rounds + 1):
         steps: list[tuple[list[float], Callable[..., Figures]]] = [(ours, of_ours), (theirs, of_pytrec)]
         found = []

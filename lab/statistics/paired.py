@@ -26,7 +26,7 @@ def mcnemar_exact(only_first: int, only_second: int) -> float:
         The p-value; 1 where no pair is discordant.
     """
     discordant = only_first + only_second
-    return float(binomtest(min(only_first, only_second), discordant).pvalue) if discordant else 1.0
+    return float(binomtest(only_first, discordant).pvalue) if discordant else 1.0
 
 
 def paired_bootstrap(

@@ -1,4 +1,4 @@
-"""Our measures against pytrec_eval and ranx, fed with score = −rank so that no tie exists; and their traps as tests of ours."""
+"""Our measures against pytrec_eval and ranx, fed with score = −rank so that no tie exists; their traps as our tests."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Mutation test of the invariants: published mistakes are made on 13 runs, and it is shown which check sees which.
 
-The last two mistakes have their figures right in themselves. No check on figures sees a forged denominator; counting the
-rows again does.
+The last mistake has figures that fit one another. No check on figures sees a denominator that was forged throughout;
+counting the rows again does.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import cache
 
 import pytest
 
-from lab.retrieval.metrics.invariants import check_published, checks, judged
+from lab.retrieval.metrics.invariants import Figures, check_published, checks, invariants, judged
 from lab.retrieval.metrics.scores import score_rows
 from lab.retrieval.results import Check, ClassScores, HitRow, Mean, TopicRow
 from lab.statistics.proportions import PLACES, Proportion
@@ -268,6 +268,31 @@ def test_a_forged_denominator_is_seen_in_published_figures_by_its_granularity_or
     assert not any(broken(published(figures, qrels=TOPICS)) for figures in forged)
 
 
+EXTREMES = {"lowest": (1, 5, 10), "highest": (1, 2, 6)}
+
+
+def exact(figures: Stated, mrr: Fraction) -> Figures:
+    return Figures(figures.n, figures.hit1, figures.hit5, figures.hit10, mrr)
+
+
+@pytest.mark.parametrize(("end", "beyond"), [("lowest", -1), ("highest", 1)])
+def test_the_tight_bounds_are_reached_and_not_passed(end, beyond):
+    first, second, third = EXTREMES[end]
+    figures = stated([first] * 3 + [second] * 4 + [third] * 5 + [None] * 6, 18)
+    assert not broken(invariants(exact(figures, figures.mrr)))
+    assert "tight bounds" in broken(invariants(exact(figures, figures.mrr + Fraction(beyond, 10**9))))
+
+
+@pytest.mark.parametrize("end", EXTREMES)
+def test_figures_at_the_bounds_pass_however_they_are_rounded(end):
+    draw = random.Random(end)
+    for _ in range(300):
+        n = draw.randint(2, 60)
+        ranks = [1, *draw.choices([*EXTREMES[end], None], k=n - 1)]
+        for digits in (1, 2, 3):
+            assert not broken(published(stated(ranks, n), digits, qrels=n))
+
+
 def test_published_figures_of_the_wild():
     # LoCoMo, plain FTS5 with all words: a conditional MRR of .932 is right and says nothing of quality.
     assert not broken(
@@ -358,5 +383,6 @@ def test_ranks_are_compared_with_the_judgements():
     better = [*rows[:2], rows[2].model_copy(update={"rank": 1}), *rows[3:]]
     assert judged(better, qrels).text == "1 of 5 rows differ: t2"
     assert judged(rows, {**qrels, "t4": set()}).text == "1 of 5 rows differ: t4"
+    assert judged(rows, {**qrels, "t2": set()}).text == "1 of 5 rows differ: t2"
     failed = [*rows[:4], rows[4].model_copy(update={"error": "timeout", "rank": None})]
     assert judged(failed, qrels).holds

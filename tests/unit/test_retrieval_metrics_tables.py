@@ -49,7 +49,8 @@ def test_a_random_order_is_the_mean_over_all_orders(relevant, pool):
 
 def test_the_random_ranker_agrees_with_a_simulation():
     testset = made_set(
-        {"a": 40, "b": 7}, {"t1": ("a", [3]), "t2": ("a", [1, 2, 9]), "t3": ("b", [0]), "none": ("b", [])}
+        {"a": 40, "b": 7},
+        {"t0": ("a", [5]), "t1": ("a", [3]), "t2": ("a", [1, 2, 9]), "t3": ("b", [0]), "none": ("b", [])},
     )
     found = baselines(testset)[0]
     draw = random.Random(4)
@@ -227,6 +228,11 @@ def test_one_measure_alone_is_no_verdict():
     (row_,) = compare_arms({"a": arm([1] * 50 + [2] * 50), "b": arm([1] * 50 + [9] * 50)}, [("a", "b")])
     assert row_.mrr_difference.low > 0
     assert row_.verdict == "cannot tell"
+    # Here both point the same way, but five topics are too few for the test.
+    few = compare_arms({"a": arm([1] * 5 + [2] * 50), "b": arm([2] * 5 + [9] * 50)}, [("a", "b"), ("b", "a")])
+    assert few[0].only_first == 5
+    assert few[0].mrr_difference.low > 0
+    assert [r.verdict for r in few] == ["cannot tell"] * 2
 
 
 def test_holm_is_over_the_declared_pairs():

@@ -61,7 +61,7 @@ def _random(testset: TestSet, topics: Sequence[Topic]) -> Baseline:
 
 
 def constant_list(relevant: Sequence[frozenset[str]]) -> tuple[str, ...]:
-    """At most ten facts that serve as the answer to every topic of a store: each answers most of the topics yet unanswered.
+    """At most ten facts as the answer to every topic of a store: each answers most of the topics yet unanswered.
 
     Where each topic has one relevant fact, that is the best list for every measure. With more, the best list for
     Hit@k is a maximum coverage and that for MRR a minimum sum set cover, both NP-hard; this greedy one reaches at
