@@ -10,7 +10,7 @@ import yaml
 from rich.table import Table
 
 from lab.cli.build import prepare
-from lab.cli.output import console, print_json, safe, stdout, counting_bar
+from lab.cli.output import console, counting_bar, print_json, safe, stdout
 from lab.cli.places import BaseOption, JsonOption
 from lab.contamination.minimise.reduce import Size, plain
 from lab.contamination.minimise.search import Ending, KnownOutcomes, Search, Step

@@ -12,7 +12,7 @@ import typer
 
 from lab.agents.hermes.sources import DEFAULT_BUILD, parse_source, split_sources
 from lab.cli.build import prepare
-from lab.cli.output import console, safe, counting_bar
+from lab.cli.output import console, counting_bar, safe
 from lab.cli.places import (
     DEFAULT_REPORTS,
     DEFAULT_SCENARIOS,

@@ -80,6 +80,7 @@ class Noise(Record):
         depth: Most facts injected for a query.
         auroc: Probability that the best raw cosine of an answerable topic is above that of a no-answer one; None
             without an embedding.
+        auroc_n: Answerable and no-answer topics of which a cosine is known; a gate that stays shut compares none.
         curve: The trade-off, by rising threshold; empty without an embedding.
     """
 
@@ -87,6 +88,7 @@ class Noise(Record):
     mean_injected: float | None
     depth: int
     auroc: float | None = None
+    auroc_n: tuple[int, int] = (0, 0)
     curve: tuple[NoisePoint, ...] = ()
 
 

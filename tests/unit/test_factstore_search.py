@@ -47,7 +47,8 @@ def test_what_no_identifier_query_may_match(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "query", ["", "   ", "???", "*", '"', "'\"'", "()", "AND OR NOT", "what is it?", "o que é isso?", "🦦🔥", "\0", "- -"]
+    "query",
+    ["", "   ", "???", "*", '"', "'\"'", "()", "AND OR NOT", "what is it?", "o que é isso?", "🦦🔥", "\0", "- -"],
 )
 def test_a_query_without_content_finds_nothing(tmp_path: Path, query: str) -> None:
     ranking = opened(tmp_path, ["Ana likes tea and coffee."]).search(query, 5)
@@ -125,7 +126,10 @@ def test_equal_scores_are_ordered_by_id_and_never_more_than_k(tmp_path: Path) ->
 
 
 class TestKeywords:
-    FACTS = (fact("Ana drinks matcha.", tags=("drink",), keywords=("tea", "green beverage")), fact("Tea is in the box."))
+    FACTS = (
+        fact("Ana drinks matcha.", tags=("drink",), keywords=("tea", "green beverage")),
+        fact("Tea is in the box."),
+    )
 
     def test_on_they_are_searched_and_off_only_own_tags_are(self, tmp_path: Path) -> None:
         off = FactstoreSettings(keywords=False)

@@ -16,7 +16,7 @@ from lab.retrieval.metrics.baselines import expected_mrr
 from lab.retrieval.metrics.ranks import RankCounts, first_relevant_ranks, reciprocal
 from lab.retrieval.metrics.scores import score_rows
 from lab.retrieval.metrics.ties import admit, ranked
-from lab.retrieval.results import HitRow, TopicRow
+from lab.retrieval.rows import HitRow, TopicRow
 from lab.retrieval.systems.base import Hit
 
 # Ranks

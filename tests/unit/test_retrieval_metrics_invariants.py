@@ -16,7 +16,8 @@ import pytest
 
 from lab.retrieval.metrics.invariants import Figures, check_published, checks, invariants, judged
 from lab.retrieval.metrics.scores import score_rows
-from lab.retrieval.results import Check, ClassScores, HitRow, Mean, TopicRow
+from lab.retrieval.results import Check, ClassScores, Mean
+from lab.retrieval.rows import HitRow, TopicRow
 from lab.statistics.proportions import PLACES, Proportion
 
 TOPICS, NO_ANSWER = 1536, 446

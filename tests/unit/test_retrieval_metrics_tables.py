@@ -14,7 +14,7 @@ from lab.retrieval.metrics.baselines import baselines, constant_list, expected_m
 from lab.retrieval.metrics.compare import compare_arms
 from lab.retrieval.metrics.noise import gate_rows, noise
 from lab.retrieval.metrics.ranks import RankCounts, first_relevant_ranks
-from lab.retrieval.results import HitRow, TopicRow
+from lab.retrieval.rows import HitRow, TopicRow
 from lab.retrieval.testset import Fact, TestSet, Topic
 
 # Baselines

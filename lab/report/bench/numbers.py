@@ -9,12 +9,13 @@ from lab.retrieval.results import ArmResult, BenchResult, Mean
 from lab.statistics.proportions import Proportion
 
 NOTES = (
-    "A topic is a query; a topic is answerable when some fact of its store answers it. Hit@k is the share of answerable "
+    "A topic is a query; it is answerable when some fact of its store answers it. Hit@k is the share of answerable "
     "topics with a relevant fact among the first k; MRR@10 is the mean of 1/rank of the first one, 0 where it is not "
     "among the first 10.",
     "Topics without an answer are in no mean. What an arm injects for them stands in a table of its own.",
     "An error is no miss: a topic that a system could not answer is left out of that arm's numbers and listed.",
-    "Differences between arms are paired by topic. Where the interval does not decide, the verdict is “cannot tell”.",
+    "Differences between arms are paired by topic. An arm is better only where Hit@1 (exact McNemar, Holm) and the "
+    "interval of the MRR@10 difference both say so; otherwise the verdict is “cannot tell”.",
 )
 
 ABSENT = "n/a"
@@ -67,8 +68,8 @@ def checks_made(result: BenchResult) -> int:
 
 
 def opened(arm: ArmResult) -> str:
-    """For how many topics the gate opened, ``12/79``; empty for a system without one."""
-    if not arm.gate:
+    """For how many topics the gate opened, ``12/79``; empty for an arm without a channel behind one."""
+    if not arm.gate or not arm.settings.get("embeddings"):
         return ""
     return f"{sum(row.opened for row in arm.gate)}/{sum(row.n for row in arm.gate)}"
 

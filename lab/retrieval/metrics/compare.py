@@ -10,6 +10,7 @@ from lab.retrieval.metrics.scores import ranks_of
 from lab.retrieval.results import ComparisonRow, Mean
 from lab.retrieval.rows import TopicRow
 from lab.statistics.paired import holm, mcnemar_exact, paired_bootstrap
+from lab.statistics.proportions import PLACES
 
 ALPHA = 0.05
 CANNOT_TELL = "cannot tell"
@@ -65,8 +66,9 @@ class _Pair:
             n=difference.n,
             only_first=self.only_first,
             only_second=self.only_second,
-            p_hit1=self.p_hit1,
-            p_hit1_holm=p_hit1_holm,
+            # The last bits differ from platform to platform.
+            p_hit1=round(self.p_hit1, PLACES),
+            p_hit1_holm=round(p_hit1_holm, PLACES),
             mrr_difference=difference,
             verdict=_verdict(self.only_first - self.only_second, p_hit1_holm, difference),
         )

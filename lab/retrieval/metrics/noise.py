@@ -53,10 +53,12 @@ def noise(rows: Sequence[TopicRow], depth: int = INJECTED) -> Noise | None:
             name="got at least one fact",
             of="topics without an answer",
             clusters=stores if len({row.store for row in valid}) > 1 else None,
+            unit="stores",
         ),
         mean_injected=round(sum(len(row.hits[:depth]) for row in silent) / len(silent), PLACES),
         depth=depth,
         auroc=_auroc(answerable, silent),
+        auroc_n=(_compared(answerable), _compared(silent)),
         curve=_curve(answerable, silent),
     )
 
@@ -88,6 +90,10 @@ def _confidence(rows: Sequence[TopicRow]) -> NDArray[np.float64]:
     """Best raw cosine of each row; NaN where none was compared."""
     values = np.array([row.confidence for row in rows], dtype=np.float64)
     return values.round(SCORE_DIGITS)
+
+
+def _compared(rows: Sequence[TopicRow]) -> int:
+    return int(np.count_nonzero(~np.isnan(_confidence(rows))))
 
 
 def _auroc(answerable: Sequence[TopicRow], silent: Sequence[TopicRow]) -> float | None:

@@ -93,4 +93,5 @@ def _hit(name: str, rows: Sequence[TopicRow], k: int, stores: Mapping[str, str] 
         name=f"Hit@{k}",
         of="answerable topics" if name == OVERALL else f"answerable topics of class {name}",
         clusters=stores,
+        unit="stores",
     )
