@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from lab.retrieval.embedders.index import DenseIndexes
     from lab.retrieval.testset import TestSet
 
+BENCH_DERIVED = frozenset({"results.json", "report.html", "report.md", "topics.csv"})
+"""Files of a benchmark run that are written again from the others."""
+
 VECTORS = "vectors.sqlite"
 """File in the folder of snapshots. Vectors are kept by text, model and prefix, so all snapshots share it."""
 
