@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from lab.errors import EmbeddingFailed, EnvironmentUnusable, InputError
-from lab.retrieval.embedders import sidecar as module
+from lab.retrieval.embedders import checked
 from lab.retrieval.embedders.base import Embedder, Kind, ModelIdentity, Vectors
 from lab.retrieval.embedders.checked import batches
 from lab.retrieval.embedders.index import SHORTENED, SILENT_AFTER, DenseIndex, DenseIndexes
@@ -98,7 +98,7 @@ def _run(path: Path, stop_after: int) -> None:
 
 
 def test_a_killed_run_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "batches", lambda texts: batches(texts, 100))
+    monkeypatch.setattr(checked, "batches", lambda texts: batches(texts, 100))
     path = tmp_path / "v.db"
     process = multiprocessing.get_context("fork").Process(target=_run, args=(path, 3))
     process.start()
@@ -108,12 +108,13 @@ def test_a_killed_run_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pyte
     assert 0 < kept < len(TEXTS)
     embedder = Counting()
     found = Sidecar(path).vectors(embedder, TEXTS, Kind.DOCUMENT)
+    assert set(embedder.limits) == {checked.BATCH_SECONDS}, "a server that hangs does not hold it up for ever"
     assert sum(map(len, embedder.calls)) == len(TEXTS) - kept
     assert np.array_equal(found.matrix, np.asarray(hashed(TEXTS), dtype=np.float32))
 
 
 def test_two_processes_fill_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "batches", lambda texts: batches(texts, 30))
+    monkeypatch.setattr(checked, "batches", lambda texts: batches(texts, 30))
     path = tmp_path / "v.db"
     context = multiprocessing.get_context("fork")
     processes = [context.Process(target=_run, args=(path, -1)) for _ in range(3)]
@@ -126,7 +127,7 @@ def test_two_processes_fill_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_a_failing_model_leaves_the_earlier_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "batches", lambda texts: batches(texts, 100))
+    monkeypatch.setattr(checked, "batches", lambda texts: batches(texts, 100))
     embedder = Counting()
 
     def fail(done: int, total: int) -> None:
@@ -166,6 +167,15 @@ def test_a_vector_cut_short_is_found(tmp_path: Path) -> None:
         connection.execute("UPDATE vectors SET vector = substr(vector, 1, 8) WHERE text = ?", (text_digest(TEXTS[3]),))
     with pytest.raises(InputError, match="does not fit its seal"):
         file.vectors(Counting(), TEXTS, Kind.DOCUMENT)
+
+
+def test_vectors_that_somebody_deletes_meanwhile_are_missed(tmp_path: Path) -> None:
+    def delete(done: int, total: int) -> None:
+        with sqlite3.connect(tmp_path / "v.db") as connection:
+            connection.execute("DELETE FROM vectors WHERE text = ?", (text_digest("a"),))
+
+    with pytest.raises(InputError, match="1 vectors are gone"):
+        Sidecar(tmp_path / "v.db").vectors(Counting(), ["a", "b"], Kind.DOCUMENT, delete)
 
 
 def test_a_file_of_noise(tmp_path: Path) -> None:
