@@ -126,6 +126,16 @@ def test_two_processes_fill_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert count(path) == len(TEXTS)
 
 
+def test_vectors_that_another_process_writes_meanwhile_stay(tmp_path: Path) -> None:
+    class Overtaken(Counting):
+        def embed(self, texts: Sequence[str], kind: Kind, timeout: float | None = None) -> Vectors:
+            Sidecar(tmp_path / "v.db").vectors(Counting(), texts, kind)
+            return -super().embed(texts, kind, timeout)
+
+    found = Sidecar(tmp_path / "v.db").vectors(Overtaken(), ["a", "b"], Kind.DOCUMENT)
+    assert np.array_equal(found.matrix, np.asarray(hashed(["a", "b"]), dtype=np.float32))
+
+
 def test_a_failing_model_leaves_the_earlier_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checked, "batches", lambda texts: batches(texts, 100))
     embedder = Counting()
