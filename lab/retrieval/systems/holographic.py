@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,13 @@ class Mode(StrEnum):
     PREFETCH = "prefetch"
 
 
-def plugin_program(backend: str = "auto", build: str = DEFAULT_BUILD, *, numpy: bool = True) -> WorkerProgram:
+def plugin_program(
+    backend: str = "auto",
+    build: str = DEFAULT_BUILD,
+    *,
+    numpy: bool = True,
+    progress: Callable[[str], None] | None = None,
+) -> WorkerProgram:
     """The worker that holds the plugin, in the environment that trials use, too.
 
     Args:
@@ -45,18 +51,19 @@ def plugin_program(backend: str = "auto", build: str = DEFAULT_BUILD, *, numpy: 
         build: The agent, as ``lab build --build`` takes it.
         numpy: Whether NumPy is there. A plain installation of the agent has none, and its plugin then leaves out its
             vectors without a word.
+        progress: Told one line before each long step, where something has to be prepared first.
 
     Raises:
         InputError: There is no such backend or build.
         EnvironmentUnusable: No sandbox can be started here, or the environment is not there and cannot be made.
     """
     isolation = select_backend(backend)
-    environment = ensure(isolation.name, parse_source(build))
-    product = str(describe(environment)["product"])
-    variables = {**agent_for(product).environment(), "LAB_PRODUCT": product}
+    tell = progress or _silent
+    environment = ensure(isolation.name, parse_source(build), progress=tell)
+    variables = dict(agent_for(describe(environment)["product"]).environment())
     mounts: tuple[Mount, ...] = ()
     if numpy:
-        mounts = (Mount(ensure_numpy(lambda _line: None), TARGET),)
+        mounts = (Mount(ensure_numpy(tell), TARGET),)
         # One thread: sums in another order would be other sums.
         variables |= {"PYTHONPATH": TARGET, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     source = worker_file("worker.py").read_bytes()
@@ -221,11 +228,16 @@ class HolographicPlugin:
         self.close()
         program = self._program = self._program or plugin_program()
         self._worker = SandboxedWorker(program)
-        about = self._worker.ask("about", product=program.variables["LAB_PRODUCT"])
+        described = describe(program.environment)
         self._about = {
-            **about,
+            "agent": f"{described['product']} {described['version']}",
+            **self._worker.ask("about"),
             "backend": program.backend.name,
             "build": program.environment.digest,
             "worker": digest(program.source),
         }
         return self._worker
+
+
+def _silent(_line: str) -> None:
+    return
