@@ -45,6 +45,13 @@ def test_a_clear_winner_is_named() -> None:
     assert pair(audit, "rrf", "relevance only").verdict == NO_DIFFERENCE
 
 
+def test_a_hit_counts_at_its_depth() -> None:
+    third = {topic: ["b", "c", "good", "d", "e"] for topic in TOPICS}
+    (only,) = audit_fusion({"rrf": GOOD, "third": third}, RELEVANT).pairs
+    assert [(one.depth, one.both, one.only_first) for one in only.hits] == [(1, 0, 15), (5, 15, 0)]
+    assert only.verdict == "rrf is better at Hit@1"
+
+
 def test_lists_that_differ_need_not_differ_in_hits() -> None:
     # Four topics against one: other lists everywhere, and no evidence.
     some = {topic: (GOOD if n in (0, *range(5, 20)) else BAD)[topic] for n, topic in enumerate(TOPICS)}

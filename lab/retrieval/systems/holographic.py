@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -11,7 +12,7 @@ from lab.agents.hermes.adapter import AGENT_PYTHON
 from lab.agents.hermes.install import describe, ensure
 from lab.agents.hermes.sources import DEFAULT_BUILD, parse_source
 from lab.agents.select import agent_for
-from lab.errors import InputError, SystemFailed
+from lab.errors import EnvironmentUnusable, InputError, SystemFailed
 from lab.isolation.base import Mount
 from lab.isolation.select import select_backend
 from lab.records import digest
@@ -134,12 +135,11 @@ class HolographicPlugin:
         if not database.is_file():
             raise InputError(f"no database at {database}", "freeze one: lab snapshot freeze")
         self._opened = {}
-        worker = self._running()
-        worker.ask("close")
-        worker.discard(_COPY)
-        self._copies += 1
-        inside = worker.put(database, f"{_COPY}{self._copies}.db")
         try:
+            worker = self._idle()
+            # Each copy has another name: the plugin keeps connections by path, also one that it failed to open.
+            self._copies += 1
+            inside = worker.put(database, f"{_COPY}{self._copies}.db", _COPY)
             opened = worker.ask("open", path=inside, config={"hrr_weight": self._hrr_weight}, seconds=_OPEN_SECONDS)
             if self._rebuild:
                 opened |= worker.ask("rebuild", seconds=_OPEN_SECONDS)
@@ -147,6 +147,8 @@ class HolographicPlugin:
             raise InputError(
                 f"the plugin cannot open {database.name}: {error.kind}: {error.text}", "freeze the database again"
             ) from error
+        except SystemFailed as error:
+            raise EnvironmentUnusable(error.message, error.mend) from error
         self._opened = opened
 
     def search(self, query: str, k: int) -> Ranking:
@@ -222,9 +224,12 @@ class HolographicPlugin:
             raise SystemFailed(f"{NAME} has no database open")
         return self._worker
 
-    def _running(self) -> SandboxedWorker:
-        if self._worker is not None and self._worker.alive:
-            return self._worker
+    def _idle(self) -> SandboxedWorker:
+        """The worker with no database open; another one where the old one is gone, or does not let go."""
+        if self._worker is not None:
+            with contextlib.suppress(SystemFailed):
+                self._worker.ask("close")
+                return self._worker
         self.close()
         program = self._program = self._program or plugin_program()
         self._worker = SandboxedWorker(program)
