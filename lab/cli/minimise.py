@@ -10,7 +10,7 @@ import yaml
 from rich.table import Table
 
 from lab.cli.build import prepare
-from lab.cli.output import console, print_json, safe, stdout, trials_bar
+from lab.cli.output import console, counting_bar, print_json, safe, stdout
 from lab.cli.places import BaseOption, JsonOption
 from lab.contamination.minimise.reduce import Size, plain
 from lab.contamination.minimise.search import Ending, KnownOutcomes, Search, Step
@@ -110,7 +110,7 @@ def _search(
     build = locked.builds[planned["build"]]
     environment = prepare(backend, build.source, base).environment
     build.check(environment)
-    with GatewayHost() as gateways, trials_bar() as bar:
+    with GatewayHost() as gateways, counting_bar() as bar:
         bench = Bench(
             backend, environment, suite.agents[planned["build"]], gateways, locked.limits, suite.folder.run_id
         )

@@ -12,7 +12,7 @@ import typer
 
 from lab.agents.hermes.sources import DEFAULT_BUILD, parse_source, split_sources
 from lab.cli.build import prepare
-from lab.cli.output import console, safe, trials_bar
+from lab.cli.output import console, counting_bar, safe
 from lab.cli.places import (
     DEFAULT_REPORTS,
     DEFAULT_SCENARIOS,
@@ -258,7 +258,7 @@ def _work_off(
     console.print(f"run folder: {safe(str(suite.folder.path))}", soft_wrap=True)
     blown: ErrorBudgetExceeded | None = None
     finished = True
-    with trials_bar() as bar:
+    with counting_bar() as bar:
         task = bar.add_task("trials", total=len(suite.trials))
         pending = suite.pending(retry_errors)
         bar.update(task, completed=len(suite.trials) - len(pending))

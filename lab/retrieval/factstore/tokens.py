@@ -1,0 +1,82 @@
+"""Words of a text as retrieval sees them: folded, with identifiers such as ``POL-358`` or ``C++`` kept whole."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+MAX_TERMS = 64
+"""Most content terms of a query that are searched; a query of 10 kB is an upload, not a question."""
+
+# A run of word characters, joined by single connectors, with the suffixes that tell C from C++ and C#.
+_WORD = re.compile(r"\w+(?:[-.:@+]\w+)*(?:\+{1,2}|#)?")
+_PIECE = re.compile(r"[^\W_]+")
+# Scripts without spaces between words: each character is a word of its own, and a word is a phrase of them.
+_UNSPACED = re.compile("([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff])")
+
+_ENGLISH = """
+a about above after again all am an and any are as at be because been before being below between both but by can could
+d did do does doing down during each few for from further had has have having he her here hers herself him himself his
+how i if in into is it its itself just ll m me more most my myself no nor not now of off on once only or other our ours
+ourselves out over own re s same she should so some such t than that the their theirs them themselves then there these
+they this those through to too under until up ve very was we were what when where which while who whom whose why will
+with would you your yours yourself yourselves
+"""
+# Folded. Left out because they are words of content in English or parts of names: era, ate, sao, ser, pode, vir.
+_PORTUGUESE = """
+a ao aos aquela aquelas aquele aqueles aquilo as com como da das de dela delas dele deles depois do dos e ela elas ele
+eles em entre essa essas esse esses esta estao estas estava este estes estou eu foi foram ha isso isto ja lhe lhes mais
+mas me mesma mesmo meu meus minha minhas muito na nao nas nem nessa nesse nesta neste no nos nossa nossas nosso nossos
+num numa o onde os ou para pela pelas pelo pelos por porque pra qual quais quando quanto que quem se sem seu seus so
+sobre sua suas ta tambem te tem tenho teu teus tinha tua tuas um uma umas uns voce voces
+"""
+STOPWORDS = frozenset((_ENGLISH + _PORTUGUESE).split())
+"""Function words of English and Brazilian Portuguese, folded. Both apply to every text: stores mix the languages."""
+
+
+def fold(text: str) -> str:
+    """Lower case without diacritics, the same for composed (NFC) and decomposed (NFD) text; NUL becomes a space."""
+    if text.isascii():
+        return text.lower().replace("\0", " ")
+    decomposed = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(c for c in decomposed if not unicodedata.combining(c)).replace("\0", " ")
+
+
+def indexed(text: str) -> str:
+    """The form of a text in which the full-text index gets it."""
+    return _UNSPACED.sub(r" \1 ", fold(text))
+
+
+def words(text: str) -> tuple[str, ...]:
+    """All words in their order, identifiers whole."""
+    return tuple(_WORD.findall(fold(text)))
+
+
+def terms(text: str) -> tuple[str, ...]:
+    """Content terms of a query: its distinct words without stopwords, in their order, at most ``MAX_TERMS``."""
+    found = dict.fromkeys(word for word in words(text) if word not in STOPWORDS and _PIECE.search(word))
+    return tuple(found)[:MAX_TERMS]
+
+
+def pieces(term: str) -> tuple[str, ...]:
+    """What the full-text tokeniser makes of a term: ``node.js`` has two pieces, which stand side by side in a text."""
+    return tuple(_PIECE.findall(_UNSPACED.sub(r" \1 ", term)))
+
+
+def vocabulary(text: str) -> frozenset[str]:
+    """Everything by which a document can be met: its words whole, and the pieces of the compound ones."""
+    return frozenset(words(text)).union(_PIECE.findall(indexed(text)))
+
+
+def share_found(wanted: tuple[str, ...], document: frozenset[str]) -> float:
+    """Share of a query's content terms that a document has; 0 for a query without any.
+
+    A term of an unspaced script is found when all its characters are: no dictionary cuts such a run into words.
+    """
+    if not wanted:
+        return 0.0
+    return sum(term in document or _in_characters(term, document) for term in wanted) / len(wanted)
+
+
+def _in_characters(term: str, document: frozenset[str]) -> bool:
+    return bool(_UNSPACED.search(term)) and document.issuperset(pieces(term))
