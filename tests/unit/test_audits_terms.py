@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +12,11 @@ from rich.console import Console
 from lab.errors import InputError
 from lab.retrieval.audits.tables import terms_table
 from lab.retrieval.audits.terms import Candidate, TermAudit, TermRow, TermTable, audit_terms, table_of_hits
+from lab.retrieval.build_database import build_database
+from lab.retrieval.factstore.settings import FactstoreSettings
 from lab.retrieval.systems.base import Hit
+from lab.retrieval.systems.factstore import FactstoreSystem
+from lab.retrieval.testset import Author, Fact
 
 
 def table(weights: dict[str, float], *topics: list[dict[str, float]], factors: tuple[float, ...] = ()) -> TermTable:
@@ -81,16 +87,53 @@ def test_the_factor_is_taken_out_too() -> None:
     assert audit_terms(table({"a": 1.0}, found, factors=(0.5, 0.5))).factor == (0, 0, 0)
 
 
-def test_hits_of_another_system_are_taken_by_their_parts() -> None:
+def test_hits_of_the_fact_store_are_taken_by_their_parts() -> None:
     hits = {
         "t": [Hit(1, 0.8, {"fts": 0.9, "hrr": 0.1, "trust": 0.8}), Hit(2, 0.3, {"fts": 0.6, "trust": 0.5})],
         "empty": [],
     }
-    made = table_of_hits("factstore", {"fts": 1.0, "hrr": 1.0}, hits)
-    assert made.topics["t"][0] == Candidate(fact=1, terms={"fts": 0.9, "hrr": 0.1}, factor=0.8)
-    assert made.topics["t"][1].terms["hrr"] == 0
+    made = table_of_hits("factstore", hits)
+    assert made.topics["t"][0] == Candidate(fact=1, terms={"fts": 0.9, "overlap": 0, "hrr": 0.1}, factor=0.8)
     audit = audit_terms(made)
     assert (audit.topics, audit.without_candidates) == (1, 1)
+    # The same hits, had their order been fused with another afterwards.
+    fused = [Hit(1, 0.03, {**hits["t"][0].parts, "rrf_relevance": 0.016, "author": 0.014})]
+    assert set(table_of_hits("factstore", {"t": fused}).weights) == {"rrf_relevance", "author"}
+
+
+def test_parts_that_do_not_give_the_score_are_refused() -> None:
+    for parts in ({"fts": 0.9, "overlap": 0.1, "trust": 0.5}, {"fts": 1.0}, {}):
+        with pytest.raises(InputError, match="do not add up"):
+            table_of_hits("another", {"t": [Hit(1, 0.8, parts)]})
+
+
+@pytest.mark.parametrize(
+    ("settings", "terms", "changes"),
+    [
+        (FactstoreSettings(author_fusion="off"), {"fts", "overlap", "hrr"}, {"hrr": (0, 0)}),
+        (FactstoreSettings(author_fusion="off", hrr="textv1"), {"fts", "overlap", "hrr"}, {"hrr": (0, 1)}),
+        # The best match is a third party's: with authors it is not first, unless their share is small.
+        (FactstoreSettings(author_fusion="rrf"), {"rrf_relevance", "author"}, {"author": (1, 2)}),
+        (FactstoreSettings(author_fusion="weighted"), {"weighted_relevance", "author"}, {"author": (0, 1)}),
+    ],
+)
+def test_the_real_fact_store_is_explained(
+    tmp_path: Path, settings: FactstoreSettings, terms: set[str], changes: dict[str, tuple[int, int]]
+) -> None:
+    texts = ("the heron nests by the weir", "the heron flies", "a weir of stone", "the mill by the weir")
+    authors = (Author.THIRD_PARTY, Author.USER, Author.AGENT, Author.USER)
+    facts = [Fact(id=f"f{n}", text=one, author=who) for n, (one, who) in enumerate(zip(texts, authors, strict=True))]
+    build_database(facts, tmp_path / "facts.db")
+    system = FactstoreSystem(settings)
+    system.open(tmp_path / "facts.db")
+    try:
+        hits = {text: system.search(text, 10).hits for text in ("heron weir", "mill by the weir", "nothing")}
+    finally:
+        system.close()
+    audit = audit_terms(table_of_hits(system.name, hits))
+    assert {one.term for one in audit.rows} == terms
+    for term, expected in changes.items():
+        assert (row(audit, term).top1_changed, row(audit, term).top5_reordered) == expected
 
 
 def test_nothing_to_audit_is_said() -> None:

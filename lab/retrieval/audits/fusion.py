@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import combinations
 
-from scipy.stats import binomtest  # type: ignore[import-untyped]
-
 from lab.errors import InputError
 from lab.records import Record
+from lab.statistics.paired import holm, mcnemar_exact
 
 DEPTH = 5
 """Facts that are injected."""
@@ -159,17 +158,3 @@ def _paired(
         cells.count((False, True)),
         cells.count((False, False)),
     )
-
-
-def mcnemar_exact(only_first: int, only_second: int) -> float:
-    """Two-sided exact test on the discordant pairs; 1 where there are none."""
-    discordant = only_first + only_second
-    return float(binomtest(only_first, discordant).pvalue) if discordant else 1.0
-
-
-def holm(p_values: Sequence[float]) -> tuple[float, ...]:
-    """Holm's step-down: p times the number of tests that are left, never below that of a smaller p."""
-    adjusted, floor = [0.0] * len(p_values), 0.0
-    for done, i in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
-        floor = adjusted[i] = max(floor, min(1.0, p_values[i] * (len(p_values) - done)))
-    return tuple(adjusted)

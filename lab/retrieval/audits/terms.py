@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -14,6 +14,7 @@ from lab.retrieval.results import TIE_RULE
 from lab.retrieval.systems.base import SCORE_DIGITS, Hit
 
 _TOP = 5
+_SAME = 10.0**-SCORE_DIGITS
 
 
 class Candidate(Record):
@@ -138,30 +139,50 @@ def explained_terms(system: ExplainsItsTerms, queries: Mapping[str, str], k: int
     return TermTable(system=system.name, weights=dict(system.weights), topics=topics)
 
 
-def table_of_hits(system: str, weights: Mapping[str, float], hits: Mapping[str, Iterable[Hit]]) -> TermTable:
-    """The terms as they stand in a system's own hits.
+FUSED, LEXICAL = ("rrf_relevance", "author"), ("fts", "overlap", "hrr")
+SUMS: tuple[tuple[tuple[str, ...], str], ...] = (
+    (FUSED, ""),
+    (("weighted_relevance", "author"), ""),
+    (("rrf_lexical", "rrf_dense"), ""),
+    (("weighted_lexical", "weighted_dense"), ""),
+    (LEXICAL, "trust"),
+)
+"""What a score of the fact store may be the sum of, and the factor of that sum: the last step of its ranking."""
 
-    Only the hits themselves can be ranked anew: a fact that a term kept out of them is not seen to come in, so the
-    changes in the top five are lower bounds.
+
+def table_of_hits(system: str, hits: Mapping[str, Sequence[Hit]]) -> TermTable:
+    """The terms of the fact store's scores as they stand in its hits, already weighted.
+
+    They are those of its last step: where rankings were fused, that is how much of the order each of them decides. What
+    went into a ranking before it was fused by ranks is no term of the sum. Only the hits can be ranked anew: a fact
+    that a term kept out of them is not seen to come in, so the changes in the top five are lower bounds.
 
     Args:
         system: Name of the system.
-        weights: Weight by term; 1 where the parts of a hit are already weighted. A term that a hit lacks counts 0.
-        hits: By topic, with ``parts``; a part ``trust`` that has no weight is taken as the factor.
+        hits: Its hits by topic, with their parts.
+
+    Raises:
+        InputError: No known sum of parts gives the scores of all hits: the parts do not explain them.
     """
-    factor = "trust" if "trust" not in weights else None
-    topics = {
-        topic: tuple(
-            Candidate(
-                fact=hit.fact_id,
-                terms={term: hit.parts.get(term, 0.0) for term in weights},
-                factor=hit.parts.get(factor, 1.0) if factor else 1.0,
+    for terms, factor in SUMS:
+        topics = {
+            topic: tuple(
+                Candidate(
+                    fact=hit.fact_id,
+                    terms={term: hit.parts.get(term, 0.0) for term in terms},
+                    factor=hit.parts.get(factor, 1.0),
+                )
+                for hit in found
             )
-            for hit in found
-        )
-        for topic, found in hits.items()
-    }
-    return TermTable(system=system, weights=dict(weights), topics=topics)
+            for topic, found in hits.items()
+        }
+        told = [(hit.score, one) for topic in hits for hit, one in zip(hits[topic], topics[topic], strict=True)]
+        if all(abs(score - one.factor * sum(one.terms.values())) <= _SAME for score, one in told):
+            return TermTable(system=system, weights=dict.fromkeys(terms, 1.0), topics=topics)
+    raise InputError(
+        f"the parts of {system}'s hits do not add up to its scores",
+        "audit an arm whose last step is the same for all topics",
+    )
 
 
 def audit_terms(table: TermTable) -> TermAudit:
