@@ -7,7 +7,7 @@ from rich.console import Console
 from scipy.stats import binomtest  # type: ignore[import-untyped]
 
 from lab.errors import InputError
-from lab.retrieval.audits.fusion import NO_DIFFERENCE, FusionAudit, FusionPair, audit_fusion
+from lab.retrieval.audits.fusion import NO_DIFFERENCE, FusionAudit, FusionPair, audit_fusion, author_first
 from lab.retrieval.audits.tables import fusion_table
 
 TOPICS = [f"t{n}" for n in range(20)]
@@ -74,6 +74,11 @@ def test_topics_that_one_ranking_lacks_are_named() -> None:
     fewer = {topic: GOOD[topic] for topic in TOPICS[1:]}
     audit = audit_fusion({"first": GOOD, "second": fewer}, RELEVANT)
     assert audit.left_out == ("t0",) and audit.pairs[0].n == 19
+
+
+def test_author_first_keeps_relevance_among_equals() -> None:
+    ranked = author_first({"t": ["a", "b", "c", "d"]}, {"a": 2, "b": 1, "c": 2, "d": 1})
+    assert ranked == {"t": ["b", "d", "a", "c"]}
 
 
 def test_nothing_to_compare_is_said() -> None:

@@ -11,12 +11,14 @@ from rich.console import Console
 
 from lab.errors import InputError
 from lab.retrieval.audits.tables import terms_table
-from lab.retrieval.audits.terms import Candidate, TermAudit, TermRow, TermTable, audit_terms, table_of_hits
+from lab.retrieval.audits.terms import Candidate, Changes, TermAudit, TermRow, TermTable, audit_terms, table_of_hits
 from lab.retrieval.build_database import build_database
 from lab.retrieval.factstore.settings import FactstoreSettings
 from lab.retrieval.systems.base import Hit
 from lab.retrieval.systems.factstore import FactstoreSystem
 from lab.retrieval.testset import Author, Fact
+
+NOTHING = Changes(top1=0, top5=0, top5_order=0)
 
 
 def table(weights: dict[str, float], *topics: list[dict[str, float]], factors: tuple[float, ...] = ()) -> TermTable:
@@ -41,11 +43,11 @@ def test_a_constant_term_decides_nothing_and_the_other_everything() -> None:
     found = [{"decides": value, "constant": 0.5} for value in (0.1, 0.9, 0.4, 0.3, 0.2, 0.8)]
     audit = audit_terms(table({"decides": 0.4, "constant": 0.3}, found, found))
     constant, decides = row(audit, "constant"), row(audit, "decides")
-    assert (constant.top1_changed, constant.top5_changed, constant.top5_reordered) == (0, 0, 0)
+    assert constant.taken_out == constant.levelled == NOTHING
     assert constant.median_range == 0 and constant.variance_share == pytest.approx(0)
     assert constant.mean_contribution == pytest.approx(0.15)
     # Without it all are equal, and fact 1, which was last, comes first by its id.
-    assert (decides.top1_changed, decides.top5_changed, decides.top5_reordered) == (2, 2, 2)
+    assert decides.taken_out == decides.levelled == Changes(top1=2, top5=2, top5_order=2)
     assert decides.variance_share == pytest.approx(1)
     assert decides.median_range == pytest.approx(0.8)
     assert (audit.topics, audit.candidates) == (2, 12)
@@ -70,21 +72,35 @@ def test_a_term_against_the_others_has_a_negative_share() -> None:
 def test_shares_add_up_to_one(values: list[list[tuple[float, float, float]]]) -> None:
     topics = [[dict(zip("abc", one, strict=True)) for one in found] for found in values]
     audit = audit_terms(table({"a": 0.4, "b": 0.3, "c": 0.3}, *topics))
-    shares = [one.variance_share for one in audit.rows]
-    assert shares == [None] * 3 or sum(share or 0 for share in shares) == pytest.approx(1)
+    shares = [*(one.variance_share for one in audit.rows), audit.factor_share]
+    assert shares == [None] * 4 or sum(share or 0 for share in shares) == pytest.approx(1)
 
 
 def test_differences_below_the_tie_rule_are_none() -> None:
     found = [{"a": 0.5, "noise": 0.0}, {"a": 0.5, "noise": 1e-8}]
     audit = audit_terms(table({"a": 1.0, "noise": 1.0}, found))
-    assert row(audit, "noise").top1_changed == 0
+    assert row(audit, "noise").taken_out == NOTHING
     assert [one.variance_share for one in audit.rows] == [None, None]
 
 
 def test_the_factor_is_taken_out_too() -> None:
     found = [{"a": 0.4}, {"a": 0.9}]
-    assert audit_terms(table({"a": 1.0}, found, factors=(1.0, 0.1))).factor == (1, 0, 1)
-    assert audit_terms(table({"a": 1.0}, found, factors=(0.5, 0.5))).factor == (0, 0, 0)
+    audit = audit_terms(table({"a": 1.0}, found, factors=(1.0, 0.1)))
+    assert audit.factor == Changes(top1=1, top5=0, top5_order=1)
+    assert audit.factor_share is not None and audit.factor_share > 1  # against the term
+    audit = audit_terms(table({"a": 1.0}, found, factors=(0.5, 0.5)))
+    assert audit.factor == NOTHING and audit.factor_share == pytest.approx(0)
+
+
+def test_a_constant_is_not_credited_with_what_the_factor_makes_of_it() -> None:
+    # Without the constant, trust counts for less, and the order is another: levelling shows that it tells nothing.
+    found = [{"a": 0.10, "constant": 0.5}, {"a": 0.18, "constant": 0.5}]
+    audit = audit_terms(table({"a": 1.0, "constant": 1.0}, found, factors=(0.6, 0.5)))
+    constant = row(audit, "constant")
+    assert constant.taken_out.top1 == 1 and constant.levelled == NOTHING
+    assert constant.variance_share == pytest.approx(0)
+    assert audit.factor_share is not None and audit.factor_share > 1
+    assert row(audit, "a").levelled == NOTHING  # it is too weak to matter either
 
 
 def test_hits_of_the_fact_store_are_taken_by_their_parts() -> None:
@@ -133,7 +149,8 @@ def test_the_real_fact_store_is_explained(
     audit = audit_terms(table_of_hits(system.name, hits))
     assert {one.term for one in audit.rows} == terms
     for term, expected in changes.items():
-        assert (row(audit, term).top1_changed, row(audit, term).top5_reordered) == expected
+        changed = row(audit, term).taken_out
+        assert (changed.top1, changed.top5_order) == expected
 
 
 def test_nothing_to_audit_is_said() -> None:
@@ -149,4 +166,4 @@ def test_the_table_shows_hostile_names_as_text() -> None:
     with console.capture() as shown:
         console.print(terms_table(audit))
     assert "[red]fts" in shown.get() and "\x1b" not in shown.get()
-    assert "0/1" in shown.get()
+    assert "0, 0, 0" in shown.get()

@@ -83,6 +83,16 @@ class FusionAudit(Record):
     left_out: tuple[str, ...] = ()
 
 
+def author_first(relevance: Rankings, ranks: Mapping[str, int]) -> dict[str, list[str]]:
+    """The facts of a relevance ranking by author, and by relevance only among those of the same author.
+
+    Args:
+        relevance: Best first; deep enough that what the first authors said is in it.
+        ranks: Rank of each fact's author, the most trusted first.
+    """
+    return {topic: sorted(facts, key=ranks.__getitem__) for topic, facts in relevance.items()}
+
+
 def audit_fusion(rankings: Mapping[str, Rankings], relevant: Mapping[str, AbstractSet[str]]) -> FusionAudit:
     """Compares the facts that would be injected, pair by pair.
 
