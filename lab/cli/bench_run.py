@@ -5,20 +5,22 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from rich.progress import Progress
 
 from lab.cli.output import console, counting_bar, print_json, safe
 from lab.errors import InputError
 from lab.runs.folder import RunFolder
 
 if TYPE_CHECKING:
-    from lab.retrieval.arms import Tools
     from lab.retrieval.bench import Bench, Snapshots
     from lab.retrieval.embedders.index import DenseIndexes
     from lab.retrieval.testset import TestSet
+    from lab.snapshots.store import Snapshot
 
 BENCH_DERIVED = frozenset({"results.json", "report.html", "report.md", "topics.csv"})
 """Files of a benchmark run that are written again from the others."""
@@ -67,7 +69,10 @@ def run_bench(request: Request, *, json: bool) -> None:
         tools = Tools(lambda: _indexes(request), request.backend)
         arms = make_arms(names, tools)
         sets = _frozen_sets(request)
-        work = Work(sets=sets, arms=arms, k=request.k, fresh=request.fresh, facts=_facts(request, tools))
+        facts = {"embedder": None, "vectors": [], **_common_facts()}
+        if tools.embeds:  # some arm needs vectors
+            facts |= _embedding_facts(tools.indexes, [shot for _, shots in sets for shot in shots.values()])
+        work = Work(sets=sets, arms=arms, k=request.k, fresh=request.fresh, facts=facts)
         if request.resume:
             run = Bench.resume(RunFolder.open(request.resume, (LOCK,)), work)
         else:
@@ -155,16 +160,31 @@ def _indexes(request: Request) -> DenseIndexes:
     return DenseIndexes(embedder, request.snapshots / VECTORS, request.embed_timeout)
 
 
-def _facts(request: Request, tools: Tools) -> dict[str, Any]:
-    """What decides the results beside sets and arms."""
+def _embedding_facts(indexes: DenseIndexes, snapshots: Sequence[Snapshot]) -> dict[str, Any]:
+    """Computes and checks all vectors; what decides them and what was found goes into the lock."""
+    from lab.retrieval.vectors import prepare_vectors  # noqa: PLC0415
+
+    identity = asdict(indexes.embedder.identity)
+    with counting_bar() as bar:
+        shown = {shot.manifest.name: partial(_show_vectors, bar, shot.manifest.name) for shot in snapshots}
+        vectors = prepare_vectors(snapshots, indexes, shown)
+    return {
+        "embedder": {**identity, "prefixes": dict(identity["prefixes"]), "timeout": indexes.timeout},
+        "vectors": [one.model_dump(mode="json") for one in vectors],
+    }
+
+
+def _show_vectors(bar: Progress, name: str, done: int, total: int) -> None:
+    task = next((one for one in bar.tasks if one.description == name), None)
+    number = task.id if task else bar.add_task(name, total=total)
+    bar.update(number, completed=done, total=total)
+
+
+def _common_facts() -> dict[str, Any]:
+    """What decides the results beside sets, arms and vectors."""
     from lab.retrieval.data.keywords import rule_digest  # noqa: PLC0415
 
-    embedder = None
-    if "indexes" in vars(tools):  # some arm needed it
-        identity = asdict(tools.indexes.embedder.identity)
-        embedder = {**identity, "prefixes": dict(identity["prefixes"]), "timeout": request.embed_timeout}
     return {
-        "embedder": embedder,
         "keyword_rule": rule_digest(),
         "libraries": {"numpy": np.__version__, "sqlite": sqlite3.sqlite_version},
     }

@@ -58,6 +58,11 @@ class Tools:
         """The maker of embedding indexes."""
         return self._indexes()
 
+    @property
+    def embeds(self) -> bool:
+        """Whether an arm has asked for it."""
+        return "indexes" in vars(self)
+
     @cached_property
     def plugin(self) -> WorkerProgram:
         """The real plugin in its sandbox."""
