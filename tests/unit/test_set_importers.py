@@ -218,10 +218,13 @@ def test_specs_that_lead_nowhere(spec: str, message: str, mend: str) -> None:
     assert mend in caught.value.mend
 
 
-def test_a_folder_is_a_set_of_our_own_even_with_a_colon_in_its_name(tmp_path: Path) -> None:
+def test_a_folder_is_a_set_of_our_own_even_with_a_colon_in_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert import_set(str(SETS / "good")) == load_set(SETS / "good")
     shutil.copytree(SETS / "good", tmp_path / "odd:name")
-    assert import_set(str(tmp_path / "odd:name")).name == "good"
+    monkeypatch.chdir(tmp_path)
+    assert import_set("odd:name").name == "good"
 
 
 def test_several_files_in_a_folder_are_no_guess(tmp_path: Path) -> None:
