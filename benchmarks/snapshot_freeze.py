@@ -126,7 +126,7 @@ def measure(scratch: Path, size: int, rounds: int) -> Measured:
     cps: list[float] = []
     copies: list[float] = []
     wholes: list[float] = []
-    with writing(source, scratch / "stop") as writer:
+    with writing(source, scratch / "stop") as said:
         for number in range(rounds + 1):
             steps = [
                 (cps, lambda target: copied_by_cp(source, target)),
@@ -144,7 +144,7 @@ def measure(scratch: Path, size: int, rounds: int) -> Measured:
                 if number:
                     taken.append(seconds)
                 shutil.rmtree(target)
-    written, longest = (writer.stdout.read() if writer.stdout else "0 0").split()
+    written, longest = said
     frozen(source, scratch)
     database = scratch / "snapshot" / "memory.db"
     return Measured(
@@ -188,15 +188,16 @@ def make_database(path: Path, size: int) -> int:
 
 
 @contextmanager
-def writing(source: Path, stop: Path) -> Iterator[subprocess.Popen[str]]:
-    """A process that commits a hundred times a second as far as the disk lets it, and says how it went."""
+def writing(source: Path, stop: Path) -> Iterator[list[str]]:
+    """A process that commits up to a hundred times a second; what it says at its end is in the list afterwards."""
     command = [sys.executable, "-c", WRITER, str(source), str(stop)]
+    said: list[str] = []
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
-            yield process
+            yield said
         finally:
             stop.touch()
-            process.wait()
+            said += process.communicate()[0].split()
 
 
 def shown(done: int, total: int) -> None:
