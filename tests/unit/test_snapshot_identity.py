@@ -80,6 +80,10 @@ def test_layout_is_no_part_of_it(tmp_path: Path, script: str) -> None:
         # The index falls behind its table: the rows are the same, what a query finds is not.
         "INSERT INTO facts_fts (facts_fts, rowid, content, tags) VALUES ('delete', 1, 'fact 0 about topic0', 'a,b')",
         "INSERT INTO facts_fts (facts_fts) VALUES ('delete-all')",
+        # A term stands for another document: the vocabulary is the same, the lengths of the documents are not.
+        "INSERT INTO facts_fts (facts_fts, rowid, content, tags) VALUES ('delete', 1, 'fact 0 about topic0', 'a,b'), "
+        "('delete', 2, 'fact 1 about topic1', 'a,b'); INSERT INTO facts_fts (rowid, content, tags) VALUES "
+        "(1, 'fact 0 1 about topic0', 'a,b'), (2, 'fact about topic1', 'a,b')",
         "DROP TABLE facts_fts; CREATE VIRTUAL TABLE facts_fts USING fts5(content, tags, content=facts, "
         "content_rowid=fact_id, tokenize=porter); INSERT INTO facts_fts (facts_fts) VALUES ('rebuild')",
     ],
