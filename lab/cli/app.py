@@ -22,6 +22,7 @@ from lab.cli import (
     detect,
     doctor,
     export,
+    factstore,
     import_payloads,
     lint,
     merge,
@@ -60,6 +61,7 @@ app.command("bisect")(bisect.bisect_command)
 app.command("clean")(clean.clean)
 app.add_typer(agent.app, name="agent")
 app.add_typer(export.app, name="export")
+app.add_typer(factstore.app, name="factstore")
 
 
 def _show_version(wanted: bool) -> None:

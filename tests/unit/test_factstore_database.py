@@ -33,7 +33,9 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
         assert times == [("2024-05-06 13:00:00",) * 2, (None, None), ("2024-05-07 00:00:00",) * 2]
         banks = connection.execute("SELECT bank_name, dim, fact_count FROM memory_banks ORDER BY 1").fetchall()
         assert banks == [("cat:general", 1024, 2), ("cat:tool", 1024, 1)]
-        shared = connection.execute("SELECT count(*) FROM fact_entities GROUP BY entity_id HAVING count(*) > 1").fetchall()
+        shared = connection.execute(
+            "SELECT count(*) FROM fact_entities GROUP BY entity_id HAVING count(*) > 1"
+        ).fetchall()
         assert shared == [(2,), (2,)]
         integrity = "INSERT INTO facts_fts(facts_fts) VALUES ('integrity-check')"
         connection.execute(integrity)
@@ -54,7 +56,10 @@ def test_the_same_facts_give_the_same_bytes_fast(tmp_path: Path) -> None:
 def test_a_text_that_is_there_twice_has_one_row_and_both_names(tmp_path: Path) -> None:
     build_database([Fact(id="a", text="Bye!"), Fact(id="b", text="Bye! ")], tmp_path / "x.db")
     with closing(sqlite3.connect(tmp_path / "x.db")) as connection:
-        assert connection.execute("SELECT label, fact_id FROM fact_labels ORDER BY 1").fetchall() == [("a", 1), ("b", 1)]
+        assert connection.execute("SELECT label, fact_id FROM fact_labels ORDER BY 1").fetchall() == [
+            ("a", 1),
+            ("b", 1),
+        ]
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,9 @@ try:
 except BadSetting as error:
     print(error)
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=FOLDER.parents[2])
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=FOLDER.parents[2]
+    )
     assert "needs numpy" in done.stdout, done.stderr
 
 

@@ -81,7 +81,9 @@ def server() -> Iterator[EmbeddingServer]:
 @pytest.fixture
 def facts(tmp_path: Path) -> Iterator[sqlite3.Connection]:
     with closing(schema.open_store(tmp_path / "facts.db")) as connection:
-        connection.executemany("INSERT INTO facts (content) VALUES (?)", [("a cat",), ("a bowl of matcha",), ("a dog",)])
+        connection.executemany(
+            "INSERT INTO facts (content) VALUES (?)", [("a cat",), ("a bowl of matcha",), ("a dog",)]
+        )
         yield connection
 
 
@@ -120,9 +122,7 @@ class TestRemoteChannel:
         again = channel(server, facts, tmp_path).nearest("tea", 1)
         assert server.asked[2:] == [["query: tea"], ["passage: green tea"]] and again.pairs[0][0] == 4
 
-    def test_batches_go_by_characters(
-        self, server: EmbeddingServer, facts: sqlite3.Connection, tmp_path: Path
-    ) -> None:
+    def test_batches_go_by_characters(self, server: EmbeddingServer, facts: sqlite3.Connection, tmp_path: Path) -> None:
         facts.executemany("INSERT INTO facts (content) VALUES (?)", [(f"{n} " + "x" * 3000,) for n in range(4)])
         facts.execute("INSERT INTO facts (content) VALUES (?)", ("y" * 9000,))
         channel(server, facts, tmp_path).nearest("tea", 2)
@@ -141,12 +141,18 @@ class TestRemoteChannel:
             (lambda texts: {"embeddings": [[0.0, 0.0]] * len(texts)}, 200, "bad_answer"),
             (lambda texts: {"embeddings": [["x"]] * len(texts)}, 200, "bad_answer"),
             (lambda texts: b'{"embeddings": [[NaN, 1]]}', 200, "bad_answer"),
-            (lambda texts: {"embeddings": [[1.0] * (1 + t.startswith("query"))  for t in texts]}, 200, "bad_answer"),
+            (lambda texts: {"embeddings": [[1.0] * (1 + t.startswith("query")) for t in texts]}, 200, "bad_answer"),
             (lambda texts: b"[" * 100_000, 200, "bad_answer"),
         ],
     )
     def test_what_is_no_answer(
-        self, server: EmbeddingServer, facts: sqlite3.Connection, tmp_path: Path, answer: Answer, status: int, cause: str
+        self,
+        server: EmbeddingServer,
+        facts: sqlite3.Connection,
+        tmp_path: Path,
+        answer: Answer,
+        status: int,
+        cause: str,
     ) -> None:
         server.answer, server.status = answer, status
         with pytest.raises(ChannelFailed) as failed:
@@ -180,7 +186,9 @@ class TestProvider:
             call(made, action="add", content=f"Tea\n## number {n}", author="user" if n % 2 else "third_party")
         lines = made.prefetch("tea number").splitlines()
         assert lines[0] == "## Facts" and len(lines) == 1 + INJECTED
-        assert all(line.startswith(("- [user, trust 0.50] Tea ", "- [third_party, trust 0.50] Tea ")) for line in lines[1:])
+        assert all(
+            line.startswith(("- [user, trust 0.50] Tea ", "- [third_party, trust 0.50] Tea ")) for line in lines[1:]
+        )
 
     def test_the_tool(self, tmp_path: Path) -> None:
         made = provider(tmp_path)

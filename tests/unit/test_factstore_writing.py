@@ -106,7 +106,10 @@ def _random_token(alphabet: str, length: int, seed: int) -> str:
         ("Google API key", "AIza" + "B" * 35),
         ("JSON web token", "eyJhbGciOiJIUzI1.eyJzdWIiOiIxMjM0.abc"),
         ("password in an address", "postgres://ana:s3cret@db.example.test/x"),
-        *(("password", text) for text in ("password: hunter22", "Senha é abc123!", "API_KEY=abcd", "the token is x9y8z")),
+        *(
+            ("password", text)
+            for text in ("password: hunter22", "Senha é abc123!", "API_KEY=abcd", "the token is x9y8z")
+        ),
         ("password", f"token: {uuid.UUID(int=7)}"),
         *(("random token", _random_token(string.ascii_letters + string.digits, 24, seed)) for seed in range(5)),
         *(("random token", _random_token("0123456789abcdef", 40, seed)) for seed in range(3)),

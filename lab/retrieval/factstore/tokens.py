@@ -14,6 +14,9 @@ _PIECE = re.compile(r"[^\W_]+")
 # Scripts without spaces between words: each character is a word of its own, and a word is a phrase of them.
 _UNSPACED = re.compile("([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff])")
 
+# The full-text tokeniser knows no emoji, so they go by their code point.
+_EMOJI = re.compile("[\u2600-\u27bf\U0001f000-\U0001faff]")
+
 _ENGLISH = """
 a about above after again all am an and any are as at be because been before being below between both but by can could
 d did do does doing down during each few for from further had has have having he her here hers herself him himself his
@@ -35,11 +38,15 @@ STOPWORDS = frozenset((_ENGLISH + _PORTUGUESE).split())
 
 
 def fold(text: str) -> str:
-    """Lower case without diacritics, the same for composed (NFC) and decomposed (NFD) text; NUL becomes a space."""
+    """Lower case without diacritics, the same for composed (NFC) and decomposed (NFD) text; emoji become words.
+
+    NUL becomes a space: full-text queries end at it.
+    """
     if text.isascii():
         return text.lower().replace("\0", " ")
     decomposed = unicodedata.normalize("NFKD", text.casefold())
-    return "".join(c for c in decomposed if not unicodedata.combining(c)).replace("\0", " ")
+    plain = "".join(c for c in decomposed if not unicodedata.combining(c)).replace("\0", " ")
+    return _EMOJI.sub(lambda match: f" u{ord(match[0]):x} ", plain)
 
 
 def indexed(text: str) -> str:
