@@ -29,6 +29,7 @@ TEXTS = (
     "The policy POL-358 covers \"Casa Azul\" and 'the garden'; see key:value.",
     "Bruno aka Bubu and Clara Dias also known as Clarinha live in São Tomé.",
     'ana souza is not Ana Souza, and Casa Azul is not "casa azul"!',
+    "The code 'axb' opens it.",
     "C++ C++ C++ (again) — 🐢",
     "Rio Branco, \"100%\" e 'a_b': nada mais.",
     "...",
@@ -103,7 +104,8 @@ def test_the_agent_loads_it_and_gets_at_most_five_facts(sandbox: Sandbox, sandbo
     data.mkdir()
     install(data)
     (data / "config.yaml").write_text(
-        "memory: {provider: factstore}\nplugins: {factstore: {retrieval: {gate: 0.8}}}\nsecurity: {allow_lazy_installs: false}\n"
+        "memory: {provider: factstore}\nplugins: {factstore: {retrieval: {gate: 0.8}}}\n"
+        "security: {allow_lazy_installs: false}\n"
     )
     for path in (data, *data.rglob("*")):
         path.chmod(0o777 if path.is_dir() else 0o666)

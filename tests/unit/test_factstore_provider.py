@@ -43,7 +43,7 @@ class EmbeddingServer:
 
     def __init__(self) -> None:
         self.answer: Answer = by_meaning
-        self.status, self.delay = 200, 0.0
+        self.status, self.delay, self.byte_by_byte = 200, 0.0, False
         self.asked: list[list[str]] = []
         outer = self
 
@@ -57,7 +57,9 @@ class EmbeddingServer:
                 self.send_response(outer.status)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
-                self.wfile.write(body)
+                for piece in (bytes([byte]) for byte in body) if outer.byte_by_byte else [body]:
+                    self.wfile.write(piece)
+                    time.sleep(0.05 if outer.byte_by_byte else 0)
 
             def log_message(self, *_: Any) -> None:
                 pass
@@ -158,6 +160,15 @@ class TestRemoteChannel:
         with pytest.raises(ChannelFailed) as failed:
             channel(server, facts, tmp_path).nearest("tea", 2)
         assert failed.value.cause == cause
+
+    def test_a_server_that_answers_a_byte_at_a_time_is_too_late(
+        self, server: EmbeddingServer, facts: sqlite3.Connection, tmp_path: Path
+    ) -> None:
+        server.byte_by_byte = True
+        start = time.monotonic()
+        with pytest.raises(ChannelFailed, match="timeout"):
+            channel(server, facts, tmp_path, seconds=0.3).nearest("tea", 2)
+        assert time.monotonic() - start < 1.0
 
     def test_a_slow_server_and_one_that_is_gone(
         self, server: EmbeddingServer, facts: sqlite3.Connection, tmp_path: Path

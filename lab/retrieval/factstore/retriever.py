@@ -126,7 +126,7 @@ class Retriever:
         full_text = to_unit({candidate.fact_id: candidate.bm25 for candidate in candidates})
         parts = {}
         for candidate in candidates:
-            document = vocabulary(f"{candidate.content}\n{candidate.tags}")
+            document = vocabulary(candidate.content) | vocabulary(candidate.tags)
             parts[candidate.fact_id] = {
                 "fts": fts * full_text[candidate.fact_id],
                 "overlap": overlap * share_found(wanted, document),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 
 MAX_TERMS = 64
 """Most content terms of a query that are searched; a query of 10 kB is an upload, not a question."""
@@ -70,6 +71,7 @@ def pieces(term: str) -> tuple[str, ...]:
     return tuple(_PIECE.findall(_UNSPACED.sub(r" \1 ", term)))
 
 
+@lru_cache(maxsize=1 << 13)
 def vocabulary(text: str) -> frozenset[str]:
     """Everything by which a document can be met: its words whole, and the pieces of the compound ones."""
     return frozenset(words(text)).union(_PIECE.findall(indexed(text)))
