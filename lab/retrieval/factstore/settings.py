@@ -48,7 +48,7 @@ class FactstoreSettings:
     fusion: str = "weighted"
     dense_weight: float = 0.5
     author_fusion: str = "weighted"
-    author_weight: float = 0.1
+    author_weight: float = 0.05
     author_priority: tuple[str, ...] = AUTHORS
     candidates: int = 50
     min_trust: float = 0.3
