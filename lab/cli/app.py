@@ -16,6 +16,7 @@ import typer
 import lab
 from lab.cli import (
     agent,
+    bench,
     bisect,
     build,
     clean,
@@ -29,6 +30,7 @@ from lab.cli import (
     minimise,
     report,
     run,
+    snapshot,
 )
 from lab.cli.output import console, print_error
 from lab.errors import EnvironmentUnusable, ExitCode, InputError, LabError
@@ -59,9 +61,11 @@ app.command("report")(report.report)
 app.command("minimise")(minimise.minimise)
 app.command("bisect")(bisect.bisect_command)
 app.command("clean")(clean.clean)
+app.add_typer(bench.app, name="bench")
 app.add_typer(agent.app, name="agent")
 app.add_typer(export.app, name="export")
 app.add_typer(factstore.app, name="factstore")
+app.add_typer(snapshot.app, name="snapshot")
 
 
 def _show_version(wanted: bool) -> None:

@@ -18,11 +18,11 @@ from lab.contamination.plan import SESSION_LIMITS, check_models, check_once, loa
 from lab.contamination.scenarios.library import load_library, load_scenario
 from lab.contamination.scenarios.scenario import Scenario
 from lab.contamination.selection import select
-from lab.contamination.sessions.work import sweep_work_directories
 from lab.contamination.single import run_alone
 from lab.contamination.trial import Bench
 from lab.gateway.server import GatewayHost
 from lab.isolation.select import select_backend
+from lab.isolation.work import sweep_work_directories
 
 ScenarioArgument = Annotated[
     str, typer.Argument(metavar="SCENARIO", help="A scenario's file, or its id in the library.")

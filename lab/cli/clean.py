@@ -9,10 +9,10 @@ import typer
 from lab.agents.hermes.install import remove_caches
 from lab.cli.output import print_json, safe, stdout
 from lab.cli.places import JsonOption
-from lab.contamination.sessions.work import sweep_work_directories
 from lab.errors import EnvironmentUnusable, ExitCode, InputError
 from lab.isolation.bwrap import BwrapBackend
 from lab.isolation.docker import DockerBackend
+from lab.isolation.work import sweep_work_directories
 
 
 def clean(

@@ -10,19 +10,19 @@ import yaml
 from rich.table import Table
 
 from lab.cli.build import prepare
-from lab.cli.output import console, print_json, safe, stdout, trials_bar
+from lab.cli.output import console, counting_bar, print_json, safe, stdout
 from lab.cli.places import BaseOption, JsonOption
 from lab.contamination.minimise.reduce import Size, plain
 from lab.contamination.minimise.search import Ending, KnownOutcomes, Search, Step
 from lab.contamination.outcome import Outcome
 from lab.contamination.scenarios.scenario import Scenario
-from lab.contamination.sessions.work import sweep_work_directories
 from lab.contamination.single import find_trial, read_result, run_alone
 from lab.contamination.suite import Suite
 from lab.contamination.trial import Bench
 from lab.errors import ExitCode, InputError
 from lab.gateway.server import GatewayHost
 from lab.isolation.select import select_backend
+from lab.isolation.work import sweep_work_directories
 from lab.records import Status
 from lab.runs.folder import write_atomic
 
@@ -110,7 +110,7 @@ def _search(
     build = locked.builds[planned["build"]]
     environment = prepare(backend, build.source, base).environment
     build.check(environment)
-    with GatewayHost() as gateways, trials_bar() as bar:
+    with GatewayHost() as gateways, counting_bar() as bar:
         bench = Bench(
             backend, environment, suite.agents[planned["build"]], gateways, locked.limits, suite.folder.run_id
         )

@@ -24,8 +24,8 @@ def safe(text: str, limit: int = 300) -> str:
     return escape(printable(text, limit=limit))
 
 
-def trials_bar() -> Progress:
-    """A progress bar that counts trials, for people."""
+def counting_bar() -> Progress:
+    """A progress bar that counts trials, topics and the like, for people."""
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),

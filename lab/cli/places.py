@@ -18,6 +18,9 @@ ReportsOption = Annotated[
     Path,
     typer.Option("--reports", envvar="LAB_REPORTS", help="Folder in which run folders are made.", show_default=False),
 ]
+SnapshotsOption = Annotated[
+    Path, typer.Option("--snapshots", envvar="LAB_SNAPSHOTS", help="Folder of the snapshots.", show_default=False)
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
 BackendOption = Annotated[
     str,
@@ -42,6 +45,7 @@ BaseOption = Annotated[
 
 DEFAULT_SCENARIOS = PROJECT / "scenarios"
 DEFAULT_REPORTS = PROJECT / "reports"
+DEFAULT_SNAPSHOTS = PROJECT / "snapshots"
 
 
 def setup_path(name: str) -> Path:
@@ -52,5 +56,5 @@ def setup_path(name: str) -> Path:
 
 def latest_run(reports: Path) -> Path | None:
     """The newest run folder, by its id, which begins with its time."""
-    runs = sorted(p for p in reports.glob("*") if (p / "plan.json").is_file())
+    runs = sorted(p for p in reports.glob("*") if (p / "lock.json").is_file())
     return runs[-1] if runs else None

@@ -12,7 +12,7 @@ import typer
 
 from lab.agents.hermes.sources import DEFAULT_BUILD, parse_source, split_sources
 from lab.cli.build import prepare
-from lab.cli.output import console, safe, trials_bar
+from lab.cli.output import console, counting_bar, safe
 from lab.cli.places import (
     DEFAULT_REPORTS,
     DEFAULT_SCENARIOS,
@@ -39,12 +39,12 @@ from lab.contamination.scenarios.library import load_library
 from lab.contamination.scenarios.words import Family
 from lab.contamination.selection import Shard, select, take_shard
 from lab.contamination.sessions.base import MIXED, Start
-from lab.contamination.sessions.work import sweep_work_directories
 from lab.contamination.suite import Suite
 from lab.contamination.warm_proof import AUTO, settle_starts
 from lab.errors import ErrorBudgetExceeded, ExitCode, InputError, LabError
 from lab.isolation.base import Backend, Limits, PreparedEnvironment
 from lab.isolation.select import select_backend
+from lab.isolation.work import sweep_work_directories
 from lab.runs import capacity, runner
 from lab.runs.folder import RESULT, RunFolder
 from lab.runs.pace import estimate
@@ -258,7 +258,7 @@ def _work_off(
     console.print(f"run folder: {safe(str(suite.folder.path))}", soft_wrap=True)
     blown: ErrorBudgetExceeded | None = None
     finished = True
-    with trials_bar() as bar:
+    with counting_bar() as bar:
         task = bar.add_task("trials", total=len(suite.trials))
         pending = suite.pending(retry_errors)
         bar.update(task, completed=len(suite.trials) - len(pending))

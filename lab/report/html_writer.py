@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Iterable
 from functools import cache, partial
-from typing import Any
 from urllib.parse import quote
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
 from lab.contamination.mechanisms.case import FindingKind
 from lab.records import Role, Value
-from lab.report.hostile import cut, excerpt_text, html_excerpt, visible
+from lab.report.hostile import html_excerpt
 from lab.report.model import Report
 from lab.report.notes import FINDINGS, MEASURES, RATES, STAGES
 from lab.report.rate_model import Group
+from lab.report.templating import html_environment, style_sheet
 from lab.report.trial_model import Excerpt
 from lab.statistics.proportions import Proportion
 
@@ -29,15 +27,6 @@ _SIGNS = {
     Value.ERROR: "!",
 }
 _WIDTH = 240
-_LONGEST = 2_000
-"""Longest text outside of excerpts; what is longer has no business in a heading or a cell."""
-
-
-def _finalize(value: Any) -> Any:
-    # Every string that a template prints comes by here before it is escaped, so none can be forgotten.
-    if isinstance(value, Markup) or not isinstance(value, str):
-        return value
-    return visible(excerpt_text(cut(str(value), _LONGEST)))
 
 
 def _bar(share: Proportion) -> Markup:
@@ -95,15 +84,8 @@ def _matrix(groups: Iterable[Group]) -> dict[tuple[str, str, str], dict[str, Gro
 
 @cache
 def environment() -> Environment:
-    """The template environment: autoescape always, undefined names are errors, all text made visible."""
-    env = Environment(
-        loader=PackageLoader("lab.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_finalize,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    """The template environment of this report."""
+    env = html_environment()
     env.filters |= {
         "bar": _bar,
         "marked": html_excerpt,
@@ -129,16 +111,12 @@ def render_html(report: Report) -> str:
         report: The report model.
     """
     env = environment()
-    loader = env.loader
-    if loader is None:  # pragma: no cover - the environment above has one
-        raise RuntimeError("no template loader")
-    css = loader.get_source(env, "report.css")[0]
-    checksum = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
+    style = style_sheet(env)
     anchors = {view.trial: f"trial-{number}" for number, view in enumerate(report.trials, 1)}
     page = env.get_template("report.html.j2").render(
         r=report,
-        css=Markup(css),  # noqa: S704 - our own file, never hostile
-        policy=f"default-src 'none'; style-src 'sha256-{checksum}'; base-uri 'none'; form-action 'none'",
+        css=style.css,
+        policy=f"default-src 'none'; style-src {style.source}; base-uri 'none'; form-action 'none'",
         anchors=anchors,
         link=_link,
         roles=list(Role),

@@ -1,18 +1,18 @@
-"""report.json: the whole report model, in plain ASCII so that a terminal that shows the file cannot be driven by it."""
+"""Records as JSON files in plain ASCII, so that a terminal that shows one cannot be driven by it."""
 
 from __future__ import annotations
 
 import json
 
-from lab.report.model import Report
+from lab.records import Record
 
 
-def render_json(report: Report) -> str:
-    """The report as JSON; the same evidence gives the same bytes apart from the ``run`` header.
+def render_json(record: Record) -> str:
+    """A report model or results as JSON; the same evidence gives the same bytes apart from a ``run`` header.
 
     Args:
-        report: The report model.
+        record: What to write.
     """
-    text = json.dumps(report.model_dump(mode="json"), ensure_ascii=True, indent=1)
+    text = json.dumps(record.model_dump(mode="json"), ensure_ascii=True, indent=1)
     # DEL is the one control character that JSON does not escape by itself.
     return text.replace("\x7f", "\\u007f") + "\n"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from lab.errors import InputError
@@ -37,7 +38,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def write_reports(run_dir: Path, report: Report) -> list[Path]:
-    """Renders every format first and writes then, so that a fault in one leaves the old reports together.
+    """Writes the reports of a run in every form, all of them or none.
 
     Args:
         run_dir: Run folder, which exists.
@@ -50,9 +51,26 @@ def write_reports(run_dir: Path, report: Report) -> list[Path]:
         InputError: The folder does not exist.
         OSError: A file cannot be written.
     """
+    return write_files(run_dir, {name: partial(render, report) for name, render in WRITERS.items()})
+
+
+def write_files(run_dir: Path, renders: Mapping[str, Callable[[], str]]) -> list[Path]:
+    """Renders every file first and writes then, so that a fault in one leaves the old ones together.
+
+    Args:
+        run_dir: Run folder, which exists.
+        renders: What gives the content, by file name.
+
+    Returns:
+        The files written.
+
+    Raises:
+        InputError: The folder does not exist.
+        OSError: A file cannot be written.
+    """
     if not run_dir.is_dir():
         raise InputError(f"{run_dir} is not a run folder", "name a folder below reports/")
-    texts = {name: render(report) for name, render in WRITERS.items()}
+    texts = {name: render() for name, render in renders.items()}
     for name, text in texts.items():
         _write(run_dir / name, text)
     return [run_dir / name for name in texts]

@@ -15,6 +15,9 @@ from lab.retrieval.factstore import entities, hrr
 from lab.retrieval.factstore.schema import migrate
 from lab.retrieval.testset import Fact
 
+LAYOUT = 1
+"""Version of what is written for equal facts; raised when that changes."""
+
 _LABELS = "CREATE TABLE fact_labels (label TEXT PRIMARY KEY, fact_id INTEGER NOT NULL REFERENCES facts(fact_id))"
 
 

@@ -4,7 +4,7 @@ Ours has everything that upstream's has, under the same names, so that the real 
 
 * ``facts.author``: who said it (``user | agent | third_party | unknown``);
 * ``facts.keywords``: those of the comma-separated words in ``facts.tags`` that keyword enrichment added;
-* ``fact_labels(fact_id, label)``: the fact's name in its test set, which no system under test may look at.
+* ``fact_labels(label, fact_id)``: the fact's name in its test set, which no system under test may look at.
 """
 
 from __future__ import annotations
@@ -75,11 +75,17 @@ def read_facts(connection: sqlite3.Connection) -> tuple[StoredFact, ...]:
     return tuple(found)
 
 
-def read_labels(connection: sqlite3.Connection) -> dict[int, str]:
-    """Names of the facts in their test set by row id; the row ids themselves where the database has none."""
-    if columns(connection, "fact_labels"):
-        return dict(connection.execute("SELECT fact_id, label FROM fact_labels ORDER BY fact_id"))
-    return {fact.fact_id: str(fact.fact_id) for fact in read_facts(connection)}
+def read_labels(connection: sqlite3.Connection) -> dict[int, tuple[str, ...]]:
+    """Names of the facts in their test set by row id; the row ids themselves where the database has none.
+
+    A store holds a text once, so facts of a set with the same text share a row, which then has several names.
+    """
+    if not columns(connection, "fact_labels"):
+        return {fact.fact_id: (str(fact.fact_id),) for fact in read_facts(connection)}
+    labels: dict[int, tuple[str, ...]] = {}
+    for fact_id, label in connection.execute("SELECT fact_id, label FROM fact_labels ORDER BY fact_id, label"):
+        labels[fact_id] = (*labels.get(fact_id, ()), label)
+    return labels
 
 
 def open_read_only(path: Path) -> sqlite3.Connection:

@@ -7,7 +7,6 @@ run gives the same bytes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from pydantic import Field
@@ -16,50 +15,12 @@ from lab.records import Record
 from lab.statistics.proportions import Proportion
 
 FORMAT = "lab-bench/1"
-RESULTS, LOCK, ROWS = "results.json", "lock.json", "rows"
-"""Files of a bench's run folder; ``rows/<set>/<arm>.jsonl`` has a ``TopicRow`` a line."""
+RESULTS, LOCK = "results.json", "lock.json"
+"""Files of a bench's run folder, beside the rows."""
 
 TIE_RULE = "scores are rounded to 6 decimals; equal scores are ordered by fact id, ascending"
 OVERALL = "overall"
 """Class name of all answerable topics together."""
-
-
-class HitRow(Record):
-    """A hit as it is kept: the fact's name in the set, its score and the terms of the score."""
-
-    fact: str
-    score: float
-    parts: Mapping[str, float] = {}
-
-
-class TopicRow(Record):
-    """What one arm did with one topic.
-
-    Attributes:
-        topic: Id.
-        topic_class: Class.
-        store: Store that was asked; the unit over which intervals are clustered where there are several.
-        answerable: Whether there was something to find.
-        rank: Rank of the first relevant hit, from 1; None when there is none among the hits.
-        hits: The ranking.
-        channels: Channels that ran.
-        coverage: Lexical coverage that the gate saw.
-        confidence: Best raw cosine before fusion.
-        fallback: Why a channel did not run although it should have; empty where nothing went wrong.
-        error: Cause, where the system could not answer; the topic then counts in no metric of any arm.
-    """
-
-    topic: str
-    topic_class: str
-    store: str
-    answerable: bool
-    rank: int | None
-    hits: tuple[HitRow, ...]
-    channels: tuple[str, ...] = ()
-    coverage: float | None = None
-    confidence: float | None = None
-    fallback: str = ""
-    error: str = ""
 
 
 class Mean(Record):
@@ -119,6 +80,7 @@ class Noise(Record):
         depth: Most facts injected for a query.
         auroc: Probability that the best raw cosine of an answerable topic is above that of a no-answer one; None
             without an embedding.
+        auroc_n: Answerable and no-answer topics of which a cosine is known; a gate that stays shut compares none.
         curve: The trade-off, by rising threshold; empty without an embedding.
     """
 
@@ -126,6 +88,7 @@ class Noise(Record):
     mean_injected: float | None
     depth: int
     auroc: float | None = None
+    auroc_n: tuple[int, int] = (0, 0)
     curve: tuple[NoisePoint, ...] = ()
 
 
@@ -174,7 +137,9 @@ class ArmResult(Record):
         gate: By class; empty for a system without a gate.
         fallbacks: Topics by cause for which a channel did not run although it should have.
         errors: Topics by cause that the system could not answer.
-        second_pass: Topics whose ranking a second pass on the same copy changed; None where that was not looked at.
+        asked_again: Topics that were asked a second time on the same copy.
+        changed_again: Those of them whose ranking was another then; the arm was run again on a fresh copy a topic.
+        fresh: Whether every topic had a fresh copy of its store.
         checks: The invariants.
     """
 
@@ -189,7 +154,9 @@ class ArmResult(Record):
     gate: tuple[GateRow, ...] = ()
     fallbacks: Mapping[str, tuple[str, ...]] = {}
     errors: Mapping[str, tuple[str, ...]] = {}
-    second_pass: int | None = None
+    asked_again: int = 0
+    changed_again: int = 0
+    fresh: bool = False
     checks: tuple[Check, ...] = ()
 
 
@@ -255,8 +222,8 @@ class StoreInfo(Record):
     topics: int
 
 
-class SetResult(Record):
-    """One set.
+class SetInfo(Record):
+    """What was measured on: settled before the first query and kept in the lock.
 
     Attributes:
         name: Name.
@@ -265,13 +232,10 @@ class SetResult(Record):
         licence: Licence of the data.
         digest: Digest of facts, topics and judgements.
         stores: Its stores.
-        classes: Topics by class, no-answer ones among them.
-        answerable: Topics with an answer.
-        no_answer: Topics without one.
+        classes: Topics by class, those without an answer among them.
+        answerable: Topics with an answer, by class; classes without any are left out.
         k_of_pool: k divided by the facts of the smallest store: near 1 every ranking is perfect.
         baselines: Rankings without retrieval.
-        arms: The arms, in the order asked for.
-        comparisons: Declared pairs.
         notes: What the reader must know of it.
     """
 
@@ -282,13 +246,41 @@ class SetResult(Record):
     digest: str
     stores: tuple[StoreInfo, ...]
     classes: Mapping[str, int]
-    answerable: int
-    no_answer: int
+    answerable: Mapping[str, int]
     k_of_pool: float
     baselines: tuple[Baseline, ...]
+    notes: tuple[str, ...] = ()
+
+
+class SetResult(Record):
+    """One set.
+
+    Attributes:
+        info: What was measured on.
+        arms: The arms, in the order asked for.
+        comparisons: Declared pairs.
+    """
+
+    info: SetInfo
     arms: tuple[ArmResult, ...]
     comparisons: tuple[ComparisonRow, ...] = ()
-    notes: tuple[str, ...] = ()
+
+
+class GapRow(Record):
+    """How far an arm's quality on the hold-out is from that on the development set.
+
+    Attributes:
+        arm: Name of the arm.
+        development: MRR@10 on the development set.
+        hold_out: … on the hold-out.
+        difference: Hold-out minus development. The sets differ in their topics as well, so it bounds what choosing
+            weights on one of them can have gained, and does not measure it.
+    """
+
+    arm: str
+    development: Mean
+    hold_out: Mean
+    difference: Mean
 
 
 class BenchResult(Record):
@@ -300,6 +292,7 @@ class BenchResult(Record):
         k: Depth of the rankings.
         tie_rule: How ties were broken.
         sets: The sets.
+        gaps: Development against hold-out, where both were run.
         absent: What could not be run here and why, one line each.
     """
 
@@ -308,9 +301,5 @@ class BenchResult(Record):
     k: int
     tie_rule: str = TIE_RULE
     sets: tuple[SetResult, ...]
+    gaps: tuple[GapRow, ...] = ()
     absent: tuple[str, ...] = ()
-
-
-def is_bench(folder: Path) -> bool:
-    """Whether a folder is that of a benchmark run."""
-    return (folder / RESULTS).is_file() and (folder / ROWS).is_dir()

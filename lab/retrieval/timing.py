@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+
+import numpy as np
 
 from lab.records import Record
 
@@ -38,3 +40,19 @@ class BenchTiming(Record):
     started: str
     seconds: float
     arms: Mapping[str, Mapping[str, ArmTiming]]
+
+
+def arm_timing(seconds: Mapping[str, Sequence[float]], timeouts: int) -> ArmTiming:
+    """Latencies of an arm.
+
+    Args:
+        seconds: Seconds of every query in which a stage ran, by stage.
+        timeouts: Queries in which the embedder's time limit passed.
+    """
+    quantiles = {stage: np.percentile(spent, (50, 95)) * 1000 for stage, spent in sorted(seconds.items()) if spent}
+    return ArmTiming(
+        p50={stage: round(float(pair[0]), 3) for stage, pair in quantiles.items()},
+        p95={stage: round(float(pair[1]), 3) for stage, pair in quantiles.items()},
+        n={stage: len(spent) for stage, spent in sorted(seconds.items()) if spent},
+        timeouts=timeouts,
+    )

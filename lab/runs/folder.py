@@ -7,7 +7,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -57,8 +57,13 @@ class RunFolder:
         self.path = path
 
     @classmethod
-    def create(cls, root: Path, run_id: str) -> RunFolder:
+    def create(cls, root: Path, run_id: str, inner: str = "trials") -> RunFolder:
         """Makes a new run folder.
+
+        Args:
+            root: Where run folders lie.
+            run_id: The run's id; where there is such a folder, the new one gets a number.
+            inner: Folder inside for the evidence.
 
         Raises:
             OSError: It cannot be made.
@@ -70,19 +75,23 @@ class RunFolder:
                 path.mkdir()
             except FileExistsError:  # another run of the same plan began within the same second
                 continue
-            (path / "trials").mkdir()
+            (path / inner).mkdir()
             return cls(path)
         raise InputError(f"{root / run_id} and 98 like it exist", "wait a second")
 
     @classmethod
-    def open(cls, path: Path) -> RunFolder:
+    def open(cls, path: Path, needed: Sequence[str] = ("lock.json", "plan.json")) -> RunFolder:
         """Opens an existing run folder.
+
+        Args:
+            path: The folder.
+            needed: Files without which it is none.
 
         Raises:
             InputError: It is none, or its plan or lock cannot be read.
         """
         folder = cls(path)
-        for name in ("lock.json", "plan.json"):
+        for name in needed:
             if not (path / name).is_file():
                 raise InputError(f"{path} is not a run folder: {name} is missing", "give a folder under reports/")
         return folder

@@ -1,4 +1,4 @@
-"""Interval of a proportion whose trials are nested in scenarios: a seeded bootstrap over scenarios."""
+"""Interval of a proportion whose trials are nested in clusters, as repeats in scenarios: a seeded bootstrap."""
 
 from __future__ import annotations
 
@@ -52,6 +52,7 @@ def cluster_interval(
     counts: Mapping[str, tuple[int, int]],
     level: float = 0.95,
     *,
+    unit: str = "scenarios",
     seed: int = SEED,
     resamples: int = RESAMPLES,
 ) -> ClusterInterval:
@@ -69,6 +70,7 @@ def cluster_interval(
     Args:
         counts: Successes and trials of each cluster; every cluster has at least one trial.
         level: Confidence level.
+        unit: What the clusters are, in the plural, for the method's name.
         seed: Seed of the generator.
         resamples: Number of resamples.
 
@@ -88,12 +90,12 @@ def cluster_interval(
         rate = int(hits.sum()) / int(sizes.sum())
         low = wilson(math.floor(rate * clusters + 1e-9), clusters, level)[0]
         high = wilson(math.ceil(rate * clusters - 1e-9), clusters, level)[1]
-        return ClusterInterval(low, high, f"wilson over {clusters} scenarios (all alike, repeats nested)")
+        return ClusterInterval(low, high, f"wilson over {clusters} {unit} (all alike, repeats nested)")
     rng = np.random.default_rng(seed)
     draws = rng.integers(0, clusters, size=(resamples, clusters))
     rates = hits[draws].sum(axis=1) / sizes[draws].sum(axis=1)
     tail = (1 - level) / 2
     low, high = (float(q) for q in np.quantile(rates, [tail, 1 - tail]))
     pooled_low, pooled_high = wilson(int(hits.sum()), int(sizes.sum()), level)
-    method = f"cluster bootstrap over {clusters} scenarios ({resamples} resamples, seed {seed}), hull with wilson"
+    method = f"cluster bootstrap over {clusters} {unit} ({resamples} resamples, seed {seed}), hull with wilson"
     return ClusterInterval(min(low, pooled_low), max(high, pooled_high), method)

@@ -89,6 +89,7 @@ def proportion(
     name: str,
     of: str,
     clusters: Mapping[str, str] | None = None,
+    unit: str = "scenarios",
     level: float = LEVEL,
 ) -> Proportion:
     """Makes a proportion from ids, so that nothing can be counted that is not in the denominator.
@@ -100,6 +101,7 @@ def proportion(
         of: What the denominator counts.
         clusters: Unit (scenario) of each id. When a unit has more than one id the interval is a bootstrap
             over units; without it, or with one id a unit, it is Wilson's.
+        unit: What the clusters are, in the plural, for the name of the method.
         level: Confidence level.
 
     Returns:
@@ -126,7 +128,7 @@ def proportion(
             method = "wilson"
         else:
             counts = {unit: (sum(key in above for key in keys), len(keys)) for unit, keys in units.items()}
-            interval = cluster_interval(counts, level)
+            interval = cluster_interval(counts, level, unit=unit)
             low, high, method = interval.low, interval.high, interval.method
         value = round(len(above) / len(below), PLACES)
         low, high = round(low, PLACES), round(high, PLACES)

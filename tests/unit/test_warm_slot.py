@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from lab.contamination.sessions import work
 from lab.contamination.sessions.imports import Contents, ImportsTooMuch, Trace
 from lab.contamination.sessions.slot import Slot
 from lab.contamination.sessions.warm_sandbox import memory_kills
+from lab.isolation import work
 
 
 @pytest.fixture

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +26,7 @@ from lab.contamination.scenarios.parts import (
 )
 from lab.contamination.scenarios.scenario import SCENARIO_SCHEMA, Scenario
 from lab.contamination.scenarios.words import Family
+from lab.records.described import describe, summary
 
 SCHEMA_FILE = Path("schema", "scenario.schema.json")
 """Where the schema stands below the folder of the scenarios."""
@@ -46,10 +45,10 @@ def scenario_schema() -> dict[str, Any]:
     made = Scenario.model_json_schema(by_alias=True, mode="validation")
     definitions = made["$defs"]
     for model in _MODELS:
-        _describe(definitions[model.__name__], model)
-    _describe(made, Scenario)
+        describe(definitions[model.__name__], model)
+    describe(made, Scenario)
     for definition in definitions.values():
-        definition["description"] = _summary(definition.get("description", ""))
+        definition["description"] = summary(definition.get("description", ""))
     made["properties"]["schema"]["const"] = SCENARIO_SCHEMA
     head = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -90,26 +89,3 @@ def _conditions() -> list[dict[str, Any]]:
     hard = {"properties": {"hard": {"const": True}}, "required": ["hard"]}
     refused = {"required": ["scanner"], "properties": {"scanner": {"const": "refuse"}}}
     return [*rules, {"if": hard, "then": {"required": ["expect"], "properties": {"expect": refused}}}]
-
-
-def _describe(schema: dict[str, Any], model: type[BaseModel]) -> None:
-    """Puts the words of a model's docstring at the model and at each of its fields."""
-    doc = inspect.getdoc(model) or ""
-    words = _attributes(doc)
-    schema["description"] = _summary(doc)
-    for name, field in model.model_fields.items():
-        schema["properties"][field.alias or name]["description"] = words[name]
-
-
-def _summary(doc: str) -> str:
-    return " ".join(doc.split("\n\n", 1)[0].split()).replace("``", "`")
-
-
-def _attributes(doc: str) -> dict[str, str]:
-    """The ``Attributes`` section of a Google docstring; an attribute without words is a KeyError in ``_describe``."""
-    _, _, section = doc.partition("Attributes:\n")
-    words: dict[str, str] = {}
-    for entry in re.split(r"\n(?= {4}\S)", section.rstrip()):
-        name, _, text = entry.strip().partition(":")
-        words[name] = " ".join(text.split()).replace("``", "`")
-    return words

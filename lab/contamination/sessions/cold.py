@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from lab.contamination.sessions.base import Launch, Place, SessionEnd, Start, ended, gateway_died, interrupted
-from lab.contamination.sessions.work import make_work_directory, remove_tree
 from lab.errors import EnvironmentUnusable, SandboxError, SandboxStartFailed
+from lab.isolation.work import make_work_directory, remove_tree
 
 
 class ColdSessions:

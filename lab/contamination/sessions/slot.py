@@ -10,7 +10,7 @@ import struct
 from pathlib import Path
 
 from lab.contamination.sessions.base import give_to_sandbox
-from lab.contamination.sessions.work import make_work_directory, remove_tree
+from lab.isolation.work import make_work_directory, remove_tree
 
 _FS_IOC_GETFLAGS = 0x80086601  # linux/fs.h, on 64-bit machines
 

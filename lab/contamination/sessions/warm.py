@@ -11,7 +11,7 @@ from lab.contamination.sessions.cold import run_cold
 from lab.contamination.sessions.imports import Lesson
 from lab.contamination.sessions.slot import Slot
 from lab.contamination.sessions.warm_sandbox import WarmSandbox, WarmStartFailed
-from lab.contamination.sessions.work import remove_tree
+from lab.isolation.work import remove_tree
 
 
 class WarmSessions:

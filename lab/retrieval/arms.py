@@ -1,0 +1,144 @@
+"""The arms of a benchmark run: configured systems under the names by which they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+from lab.errors import InputError
+from lab.retrieval.embedders.index import DenseIndexes
+from lab.retrieval.factstore.settings import FactstoreSettings
+from lab.retrieval.systems.base import System
+from lab.retrieval.systems.bm25 import Bm25, Match, Tokenizer
+from lab.retrieval.systems.dense import Dense
+from lab.retrieval.systems.factstore import FactstoreSystem
+from lab.retrieval.systems.holographic import HRR_WEIGHT, PREFETCH_DEPTH, HolographicPlugin, Mode, plugin_program
+from lab.retrieval.systems.sandboxed import WorkerProgram
+
+FOUR_ARMS = ("plain", "keywords", "embeddings", "embeddings+keywords")
+"""The four arms: embeddings × keywords."""
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One configuration of a system under test.
+
+    Attributes:
+        name: Name by which it is asked for; also that of its files.
+        label: One line for reports.
+        system: Name of the system.
+        settings: All that decides its results beside the database.
+        make: Makes the system.
+        depth: Most hits that it returns; None where k decides.
+    """
+
+    name: str
+    label: str
+    system: str
+    settings: Mapping[str, Any]
+    make: Callable[[], System]
+    depth: int | None = None
+
+
+class Tools:
+    """What arms are made of: loaded once, and only where an arm needs it.
+
+    Args:
+        indexes: Makes the maker of embedding indexes.
+        backend: Isolation of the real plugin.
+    """
+
+    def __init__(self, indexes: Callable[[], DenseIndexes], backend: str = "auto") -> None:
+        self._indexes, self._backend = indexes, backend
+
+    @cached_property
+    def indexes(self) -> DenseIndexes:
+        """The maker of embedding indexes."""
+        return self._indexes()
+
+    @property
+    def embeds(self) -> bool:
+        """Whether an arm has asked for it."""
+        return "indexes" in vars(self)
+
+    @cached_property
+    def plugin(self) -> WorkerProgram:
+        """The real plugin in its sandbox."""
+        return plugin_program(self._backend)
+
+
+def _factstore(tools: Tools, settings: FactstoreSettings, *, embeddings: bool) -> FactstoreSystem:
+    return FactstoreSystem(settings, tools.indexes if embeddings else None)
+
+
+def _plugin(tools: Tools, mode: Mode, hrr_weight: float = HRR_WEIGHT) -> HolographicPlugin:
+    return HolographicPlugin(mode, hrr_weight, tools.plugin)
+
+
+_KINDS: dict[str, tuple[str, Callable[[Tools], System]]] = {
+    "plain": (
+        "fact store: words and trust",
+        partial(_factstore, settings=FactstoreSettings(keywords=False), embeddings=False),
+    ),
+    "keywords": (
+        "fact store: words and trust, added keywords",
+        partial(_factstore, settings=FactstoreSettings(), embeddings=False),
+    ),
+    "embeddings": (
+        "fact store: words and trust, embeddings behind the gate",
+        partial(_factstore, settings=FactstoreSettings(keywords=False), embeddings=True),
+    ),
+    "embeddings+keywords": (
+        "fact store: words and trust, added keywords, embeddings behind the gate",
+        partial(_factstore, settings=FactstoreSettings(), embeddings=True),
+    ),
+    "open-gate": (
+        "fact store: as embeddings, but every query is embedded",
+        partial(_factstore, settings=FactstoreSettings(keywords=False, gate=None), embeddings=True),
+    ),
+    "bm25": ("yardstick: BM25 of FTS5, words as they are", lambda _: Bm25(Tokenizer.UNICODE61)),
+    "bm25-porter": ("yardstick: BM25 of FTS5, English endings taken off", lambda _: Bm25(Tokenizer.PORTER)),
+    "bm25-and": (
+        "negative control: BM25 of facts that hold every word of the query",
+        lambda _: Bm25(Tokenizer.UNICODE61, Match.AND),
+    ),
+    "dense": ("yardstick: embeddings alone", lambda tools: Dense(tools.indexes)),
+    "hermes": ("the real plugin, its search", partial(_plugin, mode=Mode.SEARCH)),
+    "hermes-no-hrr": (
+        "the real plugin, its search with hrr_weight 0",
+        partial(_plugin, mode=Mode.SEARCH, hrr_weight=0),
+    ),
+    "hermes-prefetch": (
+        f"the real plugin, what it injects ({PREFETCH_DEPTH} facts)",
+        partial(_plugin, mode=Mode.PREFETCH),
+    ),
+}
+
+ARMS: Mapping[str, str] = {name: label for name, (label, _) in _KINDS.items()}
+"""All arms and what they are, in one line each."""
+
+DEFAULT_ARMS = (*FOUR_ARMS, "bm25", "bm25-porter", "dense")
+
+
+def make_arms(names: Sequence[str], tools: Tools) -> tuple[Arm, ...]:
+    """Arms by name, in the order given.
+
+    Raises:
+        InputError: A name is unknown or there twice, or none is given.
+        EnvironmentUnusable: A system lacks something on this machine.
+    """
+    if not names:
+        raise InputError("no arm is named", f"take some of: {', '.join(ARMS)}")
+    arms = []
+    for name in names:
+        if name not in _KINDS:
+            raise InputError(f"no arm is called {name!r}", f"take some of: {', '.join(ARMS)}")
+        if names.count(name) > 1:
+            raise InputError(f"arm {name} is named twice", "name it once")
+        label, make = _KINDS[name]
+        system = make(tools)
+        depth = PREFETCH_DEPTH if name == "hermes-prefetch" else None
+        arms.append(Arm(name, label, system.name, dict(system.settings()), partial(make, tools), depth))
+    return tuple(arms)

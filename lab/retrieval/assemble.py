@@ -1,0 +1,116 @@
+"""Computes the results of a benchmark run from its lock and its rows, and from nothing else."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from lab.errors import InputError
+from lab.records import file_digest
+from lab.retrieval.metrics.compare import compare_arms
+from lab.retrieval.metrics.invariants import checks
+from lab.retrieval.metrics.noise import INJECTED, gate_rows, noise
+from lab.retrieval.metrics.scores import score_rows
+from lab.retrieval.results import LOCK, ArmResult, BenchResult, GapRow, Mean, SetInfo, SetResult
+from lab.retrieval.rows import PASSES, Passes, TopicRow, read_rows, rows_file
+from lab.retrieval.testset import Purpose
+from lab.runs.folder import RunFolder
+from lab.statistics.independent import Estimate, difference
+
+
+def assemble(folder: RunFolder) -> BenchResult:
+    """The results of a run folder.
+
+    Args:
+        folder: Folder of a benchmark run.
+
+    Raises:
+        InputError: It is no such folder, is not finished, or its files do not belong together.
+    """
+    lock = folder.read(LOCK)
+    if lock.get("kind") != "bench":
+        raise InputError(f"{folder.path} is not the folder of a benchmark run", "give one made by lab bench")
+    try:
+        sets = tuple(_set_result(folder.path, SetInfo.model_validate(told), lock) for told in lock["sets"])
+        return BenchResult(
+            lab_version=lock["lab_version"],
+            k=lock["k"],
+            tie_rule=lock["tie_rule"],
+            sets=sets,
+            gaps=_gaps(sets),
+            absent=lock["absent"],
+        )
+    except (KeyError, TypeError, ValidationError) as error:
+        raise InputError(f"{folder.path / LOCK} is damaged: {error}", "start a new run: lab bench") from error
+
+
+def _set_result(run: Path, info: SetInfo, lock: Mapping[str, Any]) -> SetResult:
+    rows = {arm["name"]: read_rows(rows_file(run, info.name, arm["name"])) for arm in lock["arms"]}
+    arms = tuple(_arm_result(run, info, arm, rows[arm["name"]], lock["k"]) for arm in lock["arms"])
+    pairs = [(first, second) for first, second in lock["pairs"]]
+    return SetResult(info=info, arms=arms, comparisons=compare_arms(rows, pairs))
+
+
+def _arm_result(run: Path, info: SetInfo, arm: Mapping[str, Any], rows: Sequence[TopicRow], k: int) -> ArmResult:
+    place = rows_file(run, info.name, arm["name"])
+    passes = Passes.model_validate_json(place.with_suffix(PASSES).read_bytes())
+    depth = min(k, arm["depth"] or k)
+    scores = score_rows(rows, tuple(info.answerable), depth=depth, clusters=len(info.stores) > 1)
+    return ArmResult(
+        arm=arm["name"],
+        system=arm["system"],
+        label=arm["label"],
+        settings=passes.settings,
+        rows_file=place.relative_to(run).as_posix(),
+        rows_digest=file_digest(place),
+        scores=scores,
+        noise=noise(rows, INJECTED),
+        gate=gate_rows(rows),
+        fallbacks=_by_cause((row.topic, row.fallback) for row in rows),
+        errors=_by_cause((row.topic, row.error) for row in rows),
+        asked_again=passes.again,
+        changed_again=passes.changed,
+        fresh=passes.fresh,
+        checks=checks(rows, scores, declared_n=info.answerable),
+    )
+
+
+def _gaps(sets: Sequence[SetResult]) -> tuple[GapRow, ...]:
+    """Development against hold-out, for the arms that were run on exactly one set of each."""
+    mine = [[one for one in sets if one.info.purpose == purpose] for purpose in (Purpose.DEVELOPMENT, Purpose.HOLD_OUT)]
+    if [len(found) for found in mine] != [1, 1]:
+        return ()
+    rows = []
+    for before, after in zip(mine[0][0].arms, mine[1][0].arms, strict=True):
+        development, hold_out = before.scores[0].mrr10, after.scores[0].mrr10
+        if development and hold_out and (told := _difference(hold_out, development)):
+            rows.append(GapRow(arm=before.arm, development=development, hold_out=hold_out, difference=told))
+    return tuple(rows)
+
+
+def _difference(first: Mean, second: Mean) -> Mean | None:
+    estimates = []
+    for mean in (first, second):
+        if mean.value is None or mean.low is None or mean.high is None:
+            return None
+        estimates.append(Estimate(mean.value, mean.low, mean.high))
+    told = difference(*estimates)
+    return Mean(
+        n=first.n + second.n,
+        value=round(told.value, 6),
+        low=round(told.low, 6),
+        high=round(told.high, 6),
+        method="variance estimates recovery",
+    )
+
+
+def _by_cause(topics: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, list[str]] = defaultdict(list)
+    for topic, cause in topics:
+        if cause:
+            found[cause].append(topic)
+    return {cause: tuple(named) for cause, named in sorted(found.items())}
