@@ -28,7 +28,7 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
         first, second, third = read_facts(connection)
         assert (first.content, first.author, first.trust) == ("Ana Souza drinks tea", Author.USER, 0.8)
         assert (second.tags, second.keywords) == (("kitchen",), ("pot", "ware"))
-        assert read_labels(connection) == {1: "a", 2: "b", 3: "c"}
+        assert read_labels(connection) == {1: ("a",), 2: ("b",), 3: ("c",)}
         times = connection.execute("SELECT created_at, updated_at FROM facts ORDER BY fact_id").fetchall()
         assert times == [("2024-05-06 13:00:00",) * 2, (None, None), ("2024-05-07 00:00:00",) * 2]
         banks = connection.execute("SELECT bank_name, dim, fact_count FROM memory_banks ORDER BY 1").fetchall()
