@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 
 MAX_TERMS = 64
 """Most content terms of a query that are searched; a query of 10 kB is an upload, not a question."""
@@ -13,6 +14,9 @@ _WORD = re.compile(r"\w+(?:[-.:@+]\w+)*(?:\+{1,2}|#)?")
 _PIECE = re.compile(r"[^\W_]+")
 # Scripts without spaces between words: each character is a word of its own, and a word is a phrase of them.
 _UNSPACED = re.compile("([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff])")
+
+# The full-text tokeniser knows no emoji, so they go by their code point.
+_EMOJI = re.compile("[\u2600-\u27bf\U0001f000-\U0001faff]")
 
 _ENGLISH = """
 a about above after again all am an and any are as at be because been before being below between both but by can could
@@ -35,11 +39,15 @@ STOPWORDS = frozenset((_ENGLISH + _PORTUGUESE).split())
 
 
 def fold(text: str) -> str:
-    """Lower case without diacritics, the same for composed (NFC) and decomposed (NFD) text; NUL becomes a space."""
+    """Lower case without diacritics, the same for composed (NFC) and decomposed (NFD) text; emoji become words.
+
+    NUL becomes a space: full-text queries end at it.
+    """
     if text.isascii():
         return text.lower().replace("\0", " ")
     decomposed = unicodedata.normalize("NFKD", text.casefold())
-    return "".join(c for c in decomposed if not unicodedata.combining(c)).replace("\0", " ")
+    plain = "".join(c for c in decomposed if not unicodedata.combining(c)).replace("\0", " ")
+    return _EMOJI.sub(lambda match: f" u{ord(match[0]):x} ", plain)
 
 
 def indexed(text: str) -> str:
@@ -63,6 +71,7 @@ def pieces(term: str) -> tuple[str, ...]:
     return tuple(_PIECE.findall(_UNSPACED.sub(r" \1 ", term)))
 
 
+@lru_cache(maxsize=1 << 13)
 def vocabulary(text: str) -> frozenset[str]:
     """Everything by which a document can be met: its words whole, and the pieces of the compound ones."""
     return frozenset(words(text)).union(_PIECE.findall(indexed(text)))
