@@ -68,7 +68,7 @@ def run_bench(request: Request, *, json: bool) -> None:
     with one_thread():
         tools = Tools(lambda: _indexes(request), request.backend)
         arms = make_arms(names, tools)
-        sets = _frozen_sets(request)
+        sets = frozen_sets(request.topics, request.scenarios, request.snapshots, request.snapshot)
         facts = {"embedder": None, "vectors": [], **_common_facts()}
         if tools.embeds:  # some arm needs vectors
             facts |= _embedding_facts(tools.indexes, [shot for _, shots in sets for shot in shots.values()])
@@ -116,25 +116,39 @@ def _ask_all(run: Bench) -> None:
             raise
 
 
-def _frozen_sets(request: Request) -> Sequence[tuple[TestSet, Snapshots]]:
+def frozen_sets(
+    topics: Sequence[str], scenarios: Path, snapshots: Path, own: str = ""
+) -> Sequence[tuple[TestSet, Snapshots]]:
+    """Sets with the frozen database of each of their stores.
+
+    Args:
+        topics: Names, folders or importers' specs.
+        scenarios: Folder of the named sets.
+        snapshots: Folder of snapshots.
+        own: A snapshot of one's own, that is asked in place of one of the set's facts.
+
+    Raises:
+        InputError: A set or snapshot is broken, or two have the same name.
+    """
     from lab.retrieval.frozen import frozen_store  # noqa: PLC0415
     from lab.snapshots.store import find_snapshot, open_snapshot  # noqa: PLC0415
 
-    def tell(line: str) -> None:
-        console.print(safe(line), soft_wrap=True)
-
-    if request.snapshot:
+    if own:
         from lab.retrieval.data.own import topics_on  # noqa: PLC0415
 
-        if len(request.topics) != 1:
+        if len(topics) != 1:
             raise InputError("a snapshot of your own needs topics of its own", "name one folder with them: --topics")
-        shot = open_snapshot(find_snapshot(request.snapshot, request.snapshots))
-        testset = topics_on(shot, Path(_folder(request.topics[0], request.scenarios)))
+        shot = open_snapshot(find_snapshot(own, snapshots))
+        testset = topics_on(shot, Path(_folder(topics[0], scenarios)))
         return [(testset, dict.fromkeys(testset.stores, shot))]
-    sets = [_load(spec, request.scenarios) for spec in request.topics]
+    sets = [_load(spec, scenarios) for spec in topics]
     if len({one.name for one in sets}) < len(sets):
         raise InputError("two sets have the same name", "name each set once, or name them apart in their set.yaml")
-    return [(one, {store: frozen_store(one, store, request.snapshots, tell) for store in one.stores}) for one in sets]
+    return [(one, {store: frozen_store(one, store, snapshots, _tell) for store in one.stores}) for one in sets]
+
+
+def _tell(line: str) -> None:
+    console.print(safe(line), soft_wrap=True)
 
 
 def _folder(spec: str, scenarios: Path) -> str:
