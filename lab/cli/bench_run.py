@@ -141,7 +141,7 @@ def frozen_sets(
         shot = open_snapshot(find_snapshot(own, snapshots))
         testset = topics_on(shot, Path(_folder(topics[0], scenarios)))
         return [(testset, dict.fromkeys(testset.stores, shot))]
-    sets = [_load(spec, scenarios) for spec in topics]
+    sets = [load_named(spec, scenarios) for spec in topics]
     if len({one.name for one in sets}) < len(sets):
         raise InputError("two sets have the same name", "name each set once, or name them apart in their set.yaml")
     return [(one, {store: frozen_store(one, store, snapshots, _tell) for store in one.stores}) for one in sets]
@@ -157,7 +157,7 @@ def _folder(spec: str, scenarios: Path) -> str:
     return str(named) if Path(spec).name == spec and named.is_dir() else spec
 
 
-def _load(spec: str, scenarios: Path) -> TestSet:
+def load_named(spec: str, scenarios: Path) -> TestSet:
     """A set by name, by folder or by importer; the keyword rule is applied to all alike."""
     from lab.retrieval.data.importers import import_set  # noqa: PLC0415
     from lab.retrieval.data.keywords import with_keywords  # noqa: PLC0415
