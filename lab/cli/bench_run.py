@@ -126,15 +126,21 @@ def _frozen_sets(request: Request) -> Sequence[tuple[TestSet, Snapshots]]:
     if request.snapshot:
         from lab.retrieval.data.own import topics_on  # noqa: PLC0415
 
-        shot = open_snapshot(find_snapshot(request.snapshot, request.snapshots))
         if len(request.topics) != 1:
             raise InputError("a snapshot of your own needs topics of its own", "name one folder with them: --topics")
-        testset = topics_on(shot, Path(request.topics[0]))
+        shot = open_snapshot(find_snapshot(request.snapshot, request.snapshots))
+        testset = topics_on(shot, Path(_folder(request.topics[0], request.scenarios)))
         return [(testset, dict.fromkeys(testset.stores, shot))]
     sets = [_load(spec, request.scenarios) for spec in request.topics]
     if len({one.name for one in sets}) < len(sets):
         raise InputError("two sets have the same name", "name each set once, or name them apart in their set.yaml")
     return [(one, {store: frozen_store(one, store, request.snapshots, tell) for store in one.stores}) for one in sets]
+
+
+def _folder(spec: str, scenarios: Path) -> str:
+    """The folder of a set that is named; anything else is left as it is."""
+    named = scenarios / "retrieval" / spec
+    return str(named) if Path(spec).name == spec and named.is_dir() else spec
 
 
 def _load(spec: str, scenarios: Path) -> TestSet:
@@ -143,8 +149,7 @@ def _load(spec: str, scenarios: Path) -> TestSet:
     from lab.retrieval.data.keywords import with_keywords  # noqa: PLC0415
     from lab.retrieval.factstore.secrets import find_secret  # noqa: PLC0415
 
-    named = scenarios / "retrieval" / spec
-    testset = import_set(str(named) if Path(spec).name == spec and named.is_dir() else spec)
+    testset = import_set(_folder(spec, scenarios))
     stores = {
         store: with_keywords(facts, lambda text: bool(find_secret(text))) for store, facts in testset.stores.items()
     }

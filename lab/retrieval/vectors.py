@@ -10,7 +10,7 @@ from lab.errors import InputError
 from lab.records import Record
 from lab.retrieval.database import read_facts
 from lab.retrieval.embedders.index import DenseIndexes
-from lab.retrieval.embedders.integrity import check
+from lab.retrieval.embedders.integrity import PROBE, check
 from lab.retrieval.embedders.sidecar import Progress
 from lab.snapshots.store import Snapshot
 
@@ -23,12 +23,15 @@ class CheckedVectors(Record):
         rows: Vectors.
         distinct: Distinct ones among them.
         recomputed: Vectors that were computed again and were the same.
+        doubts: What the model's answers to the probe questions say against it, one line each. It is no reason to
+            refuse a run: an English model misses Portuguese probes by nature.
     """
 
     snapshot: str
     rows: int
     distinct: int
     recomputed: int
+    doubts: tuple[str, ...] = ()
 
 
 def prepare_vectors(
@@ -51,8 +54,9 @@ def prepare_vectors(
             rows = [(fact.fact_id, fact.content) for fact in read_facts(connection)]
         index = replace(indexes, progress=progress[shot.manifest.name])(rows)
         integrity = check(index, rows)
-        if integrity.findings:
-            first, more = integrity.findings[0], len(integrity.findings) - 1
+        faults = [finding for finding in integrity.findings if finding.check != PROBE]
+        if faults:
+            first, more = faults[0], len(faults) - 1
             told = f" (and {more} more)" if more else ""
             raise InputError(
                 f"the vectors of {shot.manifest.name} cannot be trusted: {first.check}: {first.text}{told}",
@@ -64,6 +68,7 @@ def prepare_vectors(
                 rows=integrity.rows,
                 distinct=integrity.distinct,
                 recomputed=integrity.recomputed,
+                doubts=tuple(finding.text for finding in integrity.findings if finding.check == PROBE),
             )
         )
     return tuple(found)

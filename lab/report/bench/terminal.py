@@ -81,6 +81,8 @@ def print_bench(result: BenchResult, console: Console) -> None:
     for row in result.gaps:
         told = f"{mean(row.difference)} {interval(row.difference)}".replace("[", "\\[")
         console.print(f"hold-out minus development, MRR@10, {safe(row.arm)}: {told}")
+    for line in result.doubts:
+        console.print(f"[yellow]the embedding model is in doubt: {safe(line, 300)}[/]")
     for line in result.absent:
         console.print(f"[yellow]not run: {safe(line, 300)}[/]")
     failed = failed_checks(result)

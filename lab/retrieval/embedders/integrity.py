@@ -19,6 +19,9 @@ from lab.retrieval.embedders.sidecar import seal, text_digest
 
 SAMPLE, SEED = 20, 20261130
 
+PROBE = "probe"
+"""Name of the check that asks the model small questions."""
+
 SAME_COSINE = 0.999
 """Two vectors of one text are at least so near, whatever the batch, thread count or server they came from."""
 
@@ -121,7 +124,7 @@ def model_findings(embedder: Embedder) -> list[Finding]:
     best = np.argmax(asked @ documents.T, axis=1)
     lost = [question for row, question in enumerate(questions) if best[row] != row]
     if lost:
-        findings.append(Finding("probe", f"{len(lost)} of {len(PAIRS)} questions miss their answer: {lost[0]}"))
+        findings.append(Finding(PROBE, f"{len(lost)} of {len(PAIRS)} questions miss their answer: {lost[0]}"))
     return findings
 
 
