@@ -26,8 +26,10 @@ def build_database(facts: Sequence[Fact], path: Path) -> None:
 
     Entities, their links and the HRR vectors are made by upstream's rules from the texts, so the vectors are the bytes
     that the real plugin's ``add_fact`` stores. Keywords stand in ``tags`` after the fact's own tags, and in
-    ``keywords``; one that is a tag already is left out, or it would take the tag along where keywords are off. Times come from the facts and are NULL where a fact has none; nothing comes from the clock, so the
-    same facts give the same bytes.
+    ``keywords``; one that is a tag already is left out: it would take the tag along where keywords are off.
+
+    Times come from the facts and are NULL where a fact has none; nothing comes from the clock, so the same facts give
+    the same bytes.
 
     A store holds a text once, as upstream's does: a fact whose text is there already shares the row of the first, and
     ``fact_labels`` names both.
