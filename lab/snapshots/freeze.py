@@ -41,6 +41,12 @@ Progress = Callable[[int, int], None]
 _STEP_PAGES = 4096
 _SYNC_SECONDS = 0.1
 
+# The source is read through a memory map: its pages then cost no system call each. 1.3 GB to disk, median of five
+# beside other work: cp 1.18 s, without the map 1.89 s, with it 1.61 s, without map and syncing meanwhile 2.26 s.
+# The price: a disk that fails while it is read ends the process with SIGBUS instead of a line; that, too, leaves
+# nothing that looks like a snapshot.
+_MAPPED_BYTES = 2**31 - 1
+
 
 def freeze(
     source: Path,
@@ -153,6 +159,7 @@ def copy_database(
     """
     try:
         with reading_live(source, timeout) as live:
+            live.execute(f"PRAGMA mmap_size = {_MAPPED_BYTES}")
             journal_mode: str = live.execute("PRAGMA journal_mode").fetchone()[0]
             page_size: int = live.execute("PRAGMA page_size").fetchone()[0]
             _copy_pages(live, target, page_size, progress)

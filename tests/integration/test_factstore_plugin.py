@@ -18,7 +18,9 @@ import pytest
 from lab.agents.hermes.install import AGENT_PYTHON
 from lab.isolation.base import SANDBOX_HOME, Limits, Mount, SandboxSpec
 from lab.retrieval.build_database import build_database
+from lab.retrieval.factstore.settings import FactstoreSettings
 from lab.retrieval.install_factstore import install
+from lab.retrieval.systems.factstore import FactstoreSystem
 from tests.factstore_stores import fact
 from tests.real_trials import Sandbox
 
@@ -45,6 +47,18 @@ query = "SELECT content, hrr_vector FROM facts ORDER BY fact_id"
 vectors = {row[0]: base64.b64encode(row[1]).decode() for row in store._conn.execute(query)}
 bank = store._conn.execute("SELECT vector FROM memory_banks").fetchone()[0]
 print(json.dumps({"vectors": vectors, "bank": base64.b64encode(bank).decode()}))
+"""
+
+ON_OURS = """
+import json, sys
+from plugins.memory.holographic.store import MemoryStore
+from plugins.memory.holographic.retrieval import FactRetriever
+store = MemoryStore(db_path=sys.argv[1])
+retriever = FactRetriever(store=store)
+found = [row["fact_id"] for row in retriever.search("garden keyword", limit=5)]
+store.add_fact("Dora keeps an otter.")
+author = store._conn.execute("SELECT author FROM facts WHERE content LIKE 'Dora%'").fetchone()[0]
+print(json.dumps({"found": found, "author": author}))
 """
 
 IN_THE_AGENT = """
@@ -141,3 +155,18 @@ def test_vectors_are_those_of_the_real_plugin_byte_for_byte(
     assert set(ours) == set(real) == set(TEXTS)
     assert [text for text in TEXTS if ours[text] != real[text]] == []
     assert bank == base64.b64decode(got["bank"])
+
+
+def test_the_real_plugin_works_on_our_database_and_we_on_what_it_leaves(
+    prepared: Callable[[str], Sandbox], sandbox_home: Path
+) -> None:
+    ours = sandbox_home / "ours.db"
+    build_database([*(fact(text) for text in TEXTS), fact("Nothing.", keywords=("keyword",))], ours)
+    ours.chmod(0o666)
+    inside = f"{SANDBOX_HOME}/{ours.name}"
+    got = run_inside(prepared("bwrap"), sandbox_home, ON_OURS, inside, HERMES_HOME="/tmp/h")
+    assert sorted(got["found"]) == [2, len(TEXTS) + 1] and got["author"] == "unknown"
+    system = FactstoreSystem(FactstoreSettings())
+    system.open(ours)
+    assert [hit.fact_id for hit in system.search("otter", 5).hits] == [len(TEXTS) + 2]
+    system.close()

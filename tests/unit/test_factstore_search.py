@@ -152,6 +152,11 @@ class TestKeywords:
         assert ids(opened(tmp_path, self.FACTS, off).search("drink", 5)) == [1]
         assert ids(opened(tmp_path, self.FACTS, off).search("tea", 5)) == [2]
 
+    def test_a_keyword_that_is_a_tag_already_does_not_take_the_tag_along(self, tmp_path: Path) -> None:
+        facts = [fact("Ana has matcha.", tags=("drink",), keywords=("Drink", "tea"))]
+        assert ids(opened(tmp_path, facts, FactstoreSettings(keywords=False)).search("drink", 5)) == [1]
+        assert ids(opened(tmp_path, facts, FactstoreSettings(keywords=False)).search("tea", 5)) == []
+
     def test_both_arms_run_on_one_database_at_once(self, tmp_path: Path) -> None:
         on = opened(tmp_path, self.FACTS)
         off = FactstoreSystem(FactstoreSettings(keywords=False))
