@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import signal
 import sqlite3
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -101,19 +105,43 @@ def report_on_bench(folder: RunFolder, *, json: bool) -> None:
 
 
 def _ask_all(run: Bench) -> None:
-    with counting_bar() as bar:
+    with counting_bar() as bar, _interruption() as stop_if_asked:
         task = bar.add_task("topics", total=run.work.queries)
 
         def show(what: str, answered: int) -> None:
             bar.update(task, advance=answered, description=safe(what))
+            stop_if_asked()
 
         try:
             run.run(show)
         except KeyboardInterrupt:
-            console.print(
-                f"[yellow]interrupted[/]; go on: lab bench --resume {safe(str(run.folder.path))} and the same options"
-            )
+            folder = safe(str(run.folder.path))
+            console.print(f"[yellow]interrupted[/]; go on with the same options and --resume {folder}", soft_wrap=True)
             raise
+
+
+@contextmanager
+def _interruption() -> Iterator[Callable[[], None]]:
+    """Holds Ctrl-C back until it is asked for; a second one comes through at once.
+
+    An interruption inside a function that SQLite calls would come out as an error of SQLite.
+    """
+    asked = threading.Event()
+
+    def hold_back(signum: int, frame: FrameType | None) -> None:
+        if asked.is_set():
+            signal.default_int_handler(signum, frame)
+        asked.set()
+
+    def stop_if_asked() -> None:
+        if asked.is_set():
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, hold_back)
+    try:
+        yield stop_if_asked
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def frozen_sets(

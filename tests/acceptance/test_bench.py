@@ -8,9 +8,8 @@ import shutil
 import signal
 import sqlite3
 import subprocess
-import threading
+import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from lab.retrieval.data.load import load_set, save_set
 from lab.retrieval.rows import TopicRow, read_rows, rows_file
 from lab.retrieval.testset import MAIN_STORE
 from tests.acceptance.conftest import LAB, PROJECT, LabCommand, only_run
-from tests.doubles.ollama_double import MODEL, real, serving
+from tests.doubles.ollama_double import MODEL
 
 SETS = PROJECT / "scenarios" / "retrieval"
 TOPICS, FACTS = 16, 80
@@ -122,28 +121,34 @@ def test_reports_are_rebuilt_from_the_rows_and_a_changed_row_is_refused(
     assert "was changed after the run was sealed" in refused.err
 
 
-def slow(texts: Sequence[str]) -> list[list[float]]:
-    time.sleep(0.05)
+MORTAL = """
+import os, sys, time
+from tests.doubles.ollama_double import real, serving
+left = int(sys.argv[1])
+def dying(texts):
+    global left
+    left -= len(texts) == 1  # queries are embedded one by one; facts and probes are not
+    if left < 0:
+        os._exit(9)
     return real(texts)
+with serving(dying) as double:
+    print(double.url, flush=True)
+    time.sleep(600)
+"""
 
 
-def test_a_server_that_goes_away_ends_nothing_and_every_query_says_so(
+def test_a_server_that_dies_ends_nothing_and_every_query_says_so(
     lab: LabCommand, small_set: Path, tmp_path: Path
 ) -> None:
-    done: list[Any] = []
-    with serving(slow) as double:
+    server = subprocess.Popen([sys.executable, "-c", MORTAL, "6"], stdout=subprocess.PIPE, text=True, cwd=PROJECT)
+    try:
+        assert server.stdout is not None
+        url = server.stdout.readline().strip()
         options = ("-t", small_set, "--arms", "plain,embeddings,dense", "--snapshots", tmp_path / "snapshots")
-        server = ("--embedder", f"ollama:{MODEL}", "--ollama-host", double.url)
-        running = threading.Thread(target=lambda: done.append(lab("bench", *options, *server)))
-        running.start()
-        asked = 0
-        while running.is_alive() and asked < 4:
-            folders = list((tmp_path / "reports").glob("*/rows"))
-            # Queries are embedded one by one; facts and probes are not.
-            asked = sum(len(texts) == 1 for texts in double.embedded()) if folders else 0
-            time.sleep(0.01)
-    running.join(timeout=120)
-    (outcome,) = done
+        outcome = lab("bench", *options, "--embedder", f"ollama:{MODEL}", "--ollama-host", url)
+        assert server.wait(timeout=60) == 9
+    finally:
+        server.kill()
     assert outcome.code == 0, outcome.err
     run = only_run(tmp_path / "reports")
     plain, fused = rows(run, "plain"), rows(run, "embeddings")
@@ -193,9 +198,9 @@ def test_topics_of_ones_own_over_a_database_of_ones_own(lab: LabCommand, tmp_pat
     database = tmp_path / "memory_store.db"
     with sqlite3.connect(database) as connection:
         connection.executescript(
-            "PRAGMA journal_mode=WAL; CREATE TABLE facts(fact_id INTEGER PRIMARY KEY, content TEXT, tags TEXT DEFAULT '',"
-            "trust_score REAL DEFAULT 0.5, category TEXT DEFAULT 'general', created_at TEXT, updated_at TEXT,"
-            "retrieval_count INTEGER DEFAULT 0, helpful_count INTEGER DEFAULT 0, hrr_vector BLOB);"
+            "PRAGMA journal_mode=WAL; CREATE TABLE facts(fact_id INTEGER PRIMARY KEY, content TEXT,"
+            "tags TEXT DEFAULT '', trust_score REAL DEFAULT 0.5, category TEXT DEFAULT 'general', created_at TEXT,"
+            "updated_at TEXT, retrieval_count INTEGER DEFAULT 0, helpful_count INTEGER DEFAULT 0, hrr_vector BLOB);"
         )
         words = [f"Note {n} about the {place}." for n, place in enumerate(["harbour", "mill", "orchard", "ferry"] * 15)]
         connection.executemany("INSERT INTO facts(content) VALUES (?)", [(text,) for text in words])
