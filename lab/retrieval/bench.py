@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 import time
 from collections import Counter
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.errors import InputError
-from lab.records import digest
+from lab.records import canonical_json, digest
 from lab.retrieval.arms import FOUR_ARMS, Arm
 from lab.retrieval.asking import Asked, Asker
 from lab.retrieval.metrics.baselines import baselines
@@ -56,8 +57,8 @@ class Work:
         return len(self.arms) * sum(len(testset.topics) for testset, _ in self.sets)
 
     def inputs(self) -> dict[str, Any]:
-        """All that decides the results, for the lock."""
-        return {
+        """All that decides the results, in the form that it is read back in from the lock."""
+        told = {
             "kind": "bench",
             "k": self.k,
             "fresh": self.fresh,
@@ -77,6 +78,8 @@ class Work:
             "absent": list(self.absent),
             **self.facts,
         }
+        inputs: dict[str, Any] = json.loads(canonical_json(told))
+        return inputs
 
 
 def declared_pairs(arms: Sequence[Arm]) -> tuple[tuple[str, str], ...]:

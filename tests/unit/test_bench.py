@@ -77,7 +77,7 @@ def snapshot(testset: TestSet, tmp_path_factory: pytest.TempPathFactory) -> Snap
 
 
 def arm(name: str, make: Callable[[], object], depth: int | None = None) -> Arm:
-    return Arm(name, f"the arm {name}", name, {"name": name}, make, depth)  # type: ignore[arg-type]
+    return Arm(name, f"the arm {name}", name, {"name": name, "pair": (1, 2)}, make, depth)  # type: ignore[arg-type]
 
 
 def work(testset: TestSet, snapshot: Snapshot, *arms: Arm, k: int = 10) -> Work:
