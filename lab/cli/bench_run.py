@@ -123,14 +123,22 @@ def _frozen_sets(request: Request) -> Sequence[tuple[TestSet, Snapshots]]:
             raise InputError("a snapshot of your own needs topics of its own", "name one folder with them: --topics")
         testset = topics_on(shot, Path(request.topics[0]))
         return [(testset, dict.fromkeys(testset.stores, shot))]
-    sets = [_load(spec, request.scenarios) for spec in request.topics]
+    sets = [load_measured_set(spec, request.scenarios) for spec in request.topics]
     if len({one.name for one in sets}) < len(sets):
         raise InputError("two sets have the same name", "name each set once, or name them apart in their set.yaml")
     return [(one, {store: frozen_store(one, store, request.snapshots, tell) for store in one.stores}) for one in sets]
 
 
-def _load(spec: str, scenarios: Path) -> TestSet:
-    """A set by name, by folder or by importer; the keyword rule is applied to all alike."""
+def load_measured_set(spec: str, scenarios: Path) -> TestSet:
+    """A set as it is measured, by name, by folder or by importer; the keyword rule is applied to all alike.
+
+    Args:
+        spec: Name under ``scenarios/retrieval``, folder, or importer with a path.
+        scenarios: Folder of the scenarios.
+
+    Raises:
+        InputError: There is no such set, or it is damaged.
+    """
     from lab.retrieval.data.importers import import_set  # noqa: PLC0415
     from lab.retrieval.data.keywords import with_keywords  # noqa: PLC0415
     from lab.retrieval.factstore.secrets import find_secret  # noqa: PLC0415
