@@ -112,8 +112,14 @@ def _read(
     def find_set(name: str) -> TestSet:
         from lab.cli.bench_run import load_measured_set  # noqa: PLC0415
 
-        named = {testset.name: testset for testset in (load_measured_set(spec, scenarios) for spec in topics)}
-        return named[name] if name in named else load_measured_set(name, scenarios)
+        for spec in topics:
+            if (testset := load_measured_set(spec, scenarios)).name == name:
+                return testset
+        if not (scenarios / "retrieval" / name).is_dir():
+            raise InputError(
+                f"the set {name} is not in {scenarios / 'retrieval'}", "name it as lab bench took it: --topics"
+            )
+        return load_measured_set(name, scenarios)
 
     return read_benchmark(folder, find_set)
 

@@ -16,6 +16,7 @@ from lab.report.trial_model import TrialView
 
 FORMAT_VERSION = 2
 """Version of Inspect's log format that is written."""
+TASK = "contamination"
 _TEXT = 4_000
 _NO_TRACE = "none: the trial ended with a cause, see its folder in the run"
 
@@ -37,10 +38,11 @@ def render_inspect(run: ContaminationRun) -> Files:
     for view in run.report.trials:
         logs.setdefault((view.build, view.setup, view.model), []).append(view)
     files = {}
-    for number, (where, views) in enumerate(sorted(logs.items()), 1):
-        text = json.dumps(_log(run, where, views), ensure_ascii=True, indent=1)
-        # Names are numbered: build, setup and model are foreign words, and stand inside.
-        files[f"inspect-{number:03}.json"] = text.encode() + b"\n"
+    for where, views in sorted(logs.items()):
+        log = _log(run, where, views)
+        # The form of a name by which Inspect finds logs in a folder. Foreign words stand inside only.
+        name = f"{log['eval']['created'].replace(':', '-')}_{TASK}_{log['eval']['eval_id']}.json"
+        files[name] = json.dumps(log, ensure_ascii=True, indent=1).encode() + b"\n"
     return files
 
 
@@ -58,7 +60,7 @@ def _log(run: ContaminationRun, where: tuple[str, str, str], views: Sequence[Tri
             "eval_id": name,
             "run_id": digest(run.report.run.id)[:22],
             "created": created,
-            "task": "contamination",
+            "task": TASK,
             "task_id": name,
             "task_version": 1,
             "task_args": {"build": _text(build), "setup": _text(setup)},
@@ -73,6 +75,8 @@ def _log(run: ContaminationRun, where: tuple[str, str, str], views: Sequence[Tri
             "packages": {"agent-memory-lab": _text(header.lab_version)},
             "metadata": {"run": _text(run.report.run.id), "build": _text(build), "setup": _text(setup)},
         },
+        # The reader of headers wants a plan, and wants results and stats before the samples.
+        "plan": {"name": "contamination trials", "steps": [], "config": {}},
         "results": {
             "total_samples": len(samples),
             "completed_samples": done,
@@ -111,12 +115,20 @@ def _sample(run: ContaminationRun, view: TrialView) -> Json:
     result = run.results.get(view.trial)
     scenario = run.scenarios.get(view.scenario)
     turns = [turn.user for turn in scenario.transcript] if scenario else []
+    # Inspect drops a message whose id it has seen before, in whatever sample or log.
+    name = digest([run.report.run.id, view.trial])[:22]
+    calls = _calls(name, result)
+    asked: list[Json] = [
+        {"id": f"{name}-turn-{n}", "role": "user", "content": _text(turn)} for n, turn in enumerate(turns)
+    ]
     sample: Json = {
+        "uuid": name,
         "id": _text(case_name(view)),
         "epoch": view.repeat,
         "input": _text(turns[0]) if turns else _text(view.title),
         "target": "yes" if view.role is Role.CONTROL else "no",
-        "messages": list(_messages(view, turns, result)),
+        "messages": asked + [message for response, answers in calls for message in (response, *answers)],
+        "events": [_event(run, view, response) for response, _ in calls],
         "scores": {},
         "metadata": {
             "trial": _text(view.trial),
@@ -146,36 +158,56 @@ def _sample(run: ContaminationRun, view: TrialView) -> Json:
     return sample
 
 
+def _event(run: ContaminationRun, view: TrialView, response: Json) -> Json:
+    """A recorded model call, without its request, which is in the evidence and tens of kilobytes long."""
+    return {
+        "event": "model",
+        "timestamp": _time(run.report.run.created),
+        "model": _text(view.model),
+        "input": [],
+        "tools": [],
+        "tool_choice": "auto",
+        "config": {},
+        "output": {"model": _text(view.model), "choices": [{"message": response, "stop_reason": "tool_calls"}]},
+    }
+
+
 def _canary(scenario: Scenario | None) -> str:
     return scenario.canary if scenario else ""
 
 
-def _messages(view: TrialView, turns: Sequence[str], result: TrialResult | None) -> Iterator[Json]:
-    """What the user wrote, then each write call of the models with its answer."""
-    for number, turn in enumerate(turns):
-        yield {"id": f"{view.trial[:80]}-u{number}", "role": "user", "content": _text(turn)}
+def _calls(name: str, result: TrialResult | None) -> list[tuple[Json, list[Json]]]:
+    """Each recorded response of a model that held write calls, as a message, with the tools' answers."""
+    responses: dict[int, list[tuple[str, Attempt]]] = {}
     for number, attempt in enumerate(result.attempts if result else ()):
-        call = f"{attempt.origin[:30]}-{number}"
-        yield {
-            "id": f"{view.trial[:80]}-a{number}",
-            "role": "assistant",
-            "content": _text(f"[{attempt.origin}, exchange {attempt.exchange}]"),
-            "tool_calls": [
-                {
-                    "id": _text(call),
-                    "function": _text(attempt.tool),
-                    "arguments": _arguments(attempt),
-                    "type": "function",
-                }
-            ],
-        }
-        yield {
-            "id": f"{view.trial[:80]}-t{number}",
-            "role": "tool",
-            "content": _text(f"{attempt.answer}\n[{attempt.decision}]"),
-            "tool_call_id": _text(call),
-            "function": _text(attempt.tool),
-        }
+        responses.setdefault(attempt.exchange, []).append((f"{name}-call-{number}", attempt))
+    return [
+        (_response(f"{name}-{exchange}", calls), [_answer(*call) for call in calls])
+        for exchange, calls in responses.items()
+    ]
+
+
+def _response(name: str, calls: Sequence[tuple[str, Attempt]]) -> Json:
+    first = calls[0][1]
+    return {
+        "id": name,
+        "role": "assistant",
+        "content": _text(f"[{first.origin}, exchange {first.exchange} of requests.jsonl]"),
+        "tool_calls": [
+            {"id": name, "function": _text(call.tool), "arguments": _arguments(call), "type": "function"}
+            for name, call in calls
+        ],
+    }
+
+
+def _answer(name: str, call: Attempt) -> Json:
+    return {
+        "id": f"{name}-answer",
+        "role": "tool",
+        "content": _text(f"[{call.decision}] {call.answer}"),
+        "tool_call_id": name,
+        "function": _text(call.tool),
+    }
 
 
 def _arguments(attempt: Attempt) -> Json:

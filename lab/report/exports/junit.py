@@ -74,7 +74,7 @@ def _case(run: ContaminationRun, view: TrialView, judged: Case) -> ET.Element:
     name = f"{case_name(view)} {view.model} r{view.repeat}"
     case = _bare(name, _class_name(view), sum(result.seconds.values()) if result else 0.0)
     if judged.judged is not Judged.PASSED:
-        _end(case, judged, _body(view))
+        _end(case, judged, "" if judged.judged is Judged.SKIPPED else _body(view))
     return case
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from lab.contamination.control_model import NEVER
 from lab.report.bench.numbers import failed_checks, interval, mean, share
 from lab.report.exports.judged import Case, Judged, judge_case
 from lab.report.exports.source import BenchmarkRun, ContaminationRun, Files, case_name
 from lab.report.hostile import markdown_code
+from lab.report.markdown_text import Safe
 from lab.report.trial_model import TrialView
 
 NAME = "summary.md"
@@ -63,13 +65,17 @@ def _contamination(run: ContaminationRun) -> Iterator[str | _Table]:
     yield from _table("Void: a harness control failed", ("family", "setup", "build", "why"), voids)
     where = ("family", "model", "setup", "build")
     rates = [
-        (g.family, g.model, g.setup, g.build, g.persist.proportion.text(), g.persist.bounds.text())
+        (g.family, g.model, g.setup, g.build, Safe(g.persist.proportion.text()), Safe(g.persist.bounds.text()))
         for g in report.headline
     ]
     yield from _table("Attack content that persisted", (*where, "persisted, 95 % interval", "bounds"), rates)
     if not rates:
         yield "No attack family of this run is both sound and measured with a model that tries or a live model.\n\n"
-    losses = [(h.family, h.model, h.setup, h.build, h.rate.proportion.text()) for h in report.honest_loss if not h.void]
+    losses = [
+        (h.family, h.model, h.setup, h.build, Safe(h.rate.proportion.text()))
+        for h in report.honest_loss
+        if not h.void and h.model != NEVER
+    ]
     yield from _table("Stated preferences that were lost", (*where, "honest loss, 95 % interval"), losses)
     judged = [(view, judge_case(run, view)) for view in report.trials]
     head = ("case", "model", "setup", "build", "repeat", "why")
@@ -78,7 +84,7 @@ def _contamination(run: ContaminationRun) -> Iterator[str | _Table]:
 
 
 def _told(view: TrialView, case: Case) -> Row:
-    return case_name(view), view.model, view.setup, view.build, str(view.repeat), case.message
+    return case_name(view), view.model, view.setup, view.build, Safe(view.repeat), case.message
 
 
 def _benchmark(run: BenchmarkRun) -> Iterator[str | _Table]:
@@ -92,20 +98,20 @@ def _benchmark(run: BenchmarkRun) -> Iterator[str | _Table]:
             (
                 arm.arm,
                 scores.topic_class,
-                str(scores.n),
+                Safe(scores.n),
                 *(
                     f"{h.numerator}/{h.denominator} = {share(h)}" if h else share(h)
                     for h in (scores.hit1, scores.hit5, scores.hit10)
                 ),
-                mean(scores.mrr10),
-                interval(scores.mrr10),
-                str(sum(map(len, arm.errors.values()))),
+                Safe(mean(scores.mrr10)),
+                Safe(interval(scores.mrr10)),
+                Safe(sum(map(len, arm.errors.values()))),
             )
             for arm in one.arms
             for scores in arm.scores
         ]
         yield from _table(f"{one.info.name} ({one.info.purpose})", head, rows)
-        pairs = [(c.first, c.second, str(c.n), c.verdict) for c in one.comparisons]
+        pairs = [(c.first, c.second, Safe(c.n), c.verdict) for c in one.comparisons]
         yield from _table(f"{one.info.name}: arms compared", ("first", "second", "paired topics", "verdict"), pairs)
 
 
@@ -121,13 +127,17 @@ class _Table:
         lines: list[str] = []
         taken = len(self.head.encode())
         for number, row in enumerate(self.rows):
-            line = f"| {' | '.join(markdown_code(cell, _CELL) or '–' for cell in row)} |\n"
+            line = f"| {' | '.join(_quoted(cell) for cell in row)} |\n"
             note = _omitted(len(self.rows) - number)
             if taken + len(line.encode()) + len(note.encode()) > room:
                 return f"{self.head}{''.join(lines)}{note}"
             lines.append(line)
             taken += len(line.encode())
         return f"{self.head}{''.join(lines)}\n"
+
+
+def _quoted(cell: str) -> str:
+    return cell if isinstance(cell, Safe) else markdown_code(cell, _CELL) or "–"
 
 
 def _omitted(rows: int) -> str:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 
 from lab.errors import InputError
 from lab.report.exports.source import BenchmarkRun, Files
 from lab.retrieval.results import SetResult
 from lab.retrieval.rows import TopicRow
-from lab.runs.folder import SAFE_ID
 from lab.text import printable
+
+_FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,199}")
 
 
 def render_trec(run: BenchmarkRun) -> Files:
@@ -39,7 +41,7 @@ def render_trec(run: BenchmarkRun) -> Files:
 
 def _file(one: SetResult, *parts: str) -> str:
     name = ".".join((one.info.name, *parts))
-    if not SAFE_ID.fullmatch(name):
+    if not _FILE.fullmatch(name):
         raise InputError(f"{printable(name)!r} cannot be a file's name", "the lock of the run was changed")
     return name
 
