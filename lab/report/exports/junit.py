@@ -31,7 +31,7 @@ def render_junit(run: ContaminationRun) -> Files:
     suites: dict[str, list[tuple[TrialView, Case]]] = {}
     for view in run.report.trials:
         suites.setdefault(_class_name(view), []).append((view, judge_case(run, view)))
-    root = ET.Element("testsuites", name="Agent Memory Lab")
+    root = ET.Element("testsuites")
     root.append(_synthetic(run))
     for number, name in enumerate(sorted(suites), 1):
         judged = suites[name]

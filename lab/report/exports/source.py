@@ -13,9 +13,6 @@ from lab.report.trial_model import TrialView
 from lab.retrieval.results import BenchResult, SetInfo
 from lab.retrieval.rows import TopicRow
 
-ERROR_BUDGET = 0.1
-"""Share of the planned trials that may end in an infrastructure error, where nobody says otherwise."""
-
 Files = Mapping[str, bytes]
 """What a writer makes: contents by file name."""
 
