@@ -11,7 +11,8 @@ import lab
 
 ROOT = Path(lab.__file__).parent
 FLOORS = (
-    *("pytest_plugin", "testing", "cli", "report", "contamination", "retrieval", "agents", "gateway", "isolation", "runs", "snapshots"),
+    *("pytest_plugin", "testing"),
+    *("cli", "report", "contamination", "retrieval", "agents", "gateway", "isolation", "runs", "snapshots"),
     *("statistics", "records", "ground"),
 )
 GROUND = {"errors", "text", "__init__"}
