@@ -7,7 +7,7 @@ import random
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab.cli.bench_run import load_measured_set
+from lab.cli.bench_run import load_named
 from lab.retrieval.data.load import save_set
 from lab.retrieval.results import LOCK, TIE_RULE, SetInfo, StoreInfo
 from lab.retrieval.rows import PASSES, HitRow, Passes, TopicRow, rows_file, rows_text
@@ -80,7 +80,7 @@ def bench_folder(root: Path, lost: frozenset[str] = frozenset()) -> BenchFolder:
     """Writes a set and the folder of a run on it; the second arm cannot answer the topics in ``lost``."""
     scenarios, run = root / "scenarios", root / "bench-run"
     save_set(made_set(), scenarios / "retrieval" / "made")
-    testset = load_measured_set("made", scenarios)
+    testset = load_named("made", scenarios)
     classes = ("exact", "paraphrase", "no-answer")
     counts = {name: sum(topic.topic_class == name for topic in testset.topics) for name in classes}
     info = SetInfo(

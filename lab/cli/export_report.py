@@ -110,16 +110,16 @@ def _read(
         return read_contamination(folder, error_budget)
 
     def find_set(name: str) -> TestSet:
-        from lab.cli.bench_run import load_measured_set  # noqa: PLC0415
+        from lab.cli.bench_run import load_named  # noqa: PLC0415
 
         for spec in topics:
-            if (testset := load_measured_set(spec, scenarios)).name == name:
+            if (testset := load_named(spec, scenarios)).name == name:
                 return testset
         if not (scenarios / "retrieval" / name).is_dir():
             raise InputError(
                 f"the set {name} is not in {scenarios / 'retrieval'}", "name it as lab bench took it: --topics"
             )
-        return load_measured_set(name, scenarios)
+        return load_named(name, scenarios)
 
     return read_benchmark(folder, find_set)
 

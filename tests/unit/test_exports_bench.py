@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.cli.bench_run import load_measured_set
+from lab.cli.bench_run import load_named
 from lab.errors import InputError
 from lab.report.exports.format_names import Format
 from lab.report.exports.formats import WRITERS, export
@@ -32,7 +32,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> BenchFolder:
 def run(made: BenchFolder) -> BenchmarkRun:
     folder = RunFolder(made.run)
     assert is_benchmark(folder)
-    return read_benchmark(folder, lambda name: load_measured_set(name, made.scenarios))
+    return read_benchmark(folder, lambda name: load_named(name, made.scenarios))
 
 
 @pytest.mark.parametrize("arm", ARMS)
@@ -93,7 +93,7 @@ def test_the_summary_has_the_scores_of_the_report(run: BenchmarkRun) -> None:
 
 def test_the_same_run_gives_the_same_bytes(made: BenchFolder, run: BenchmarkRun) -> None:
     formats = [name for name, writers in WRITERS.items() if writers.benchmark]
-    again = read_benchmark(RunFolder(made.run), lambda name: load_measured_set(name, made.scenarios))
+    again = read_benchmark(RunFolder(made.run), lambda name: load_named(name, made.scenarios))
     assert export(run, formats) == export(again, formats)
 
 
@@ -102,7 +102,7 @@ def test_a_set_that_was_changed_is_refused(tmp_path: Path) -> None:
     qrels = made.scenarios / "retrieval" / "made" / "qrels.tsv"
     lines = qrels.read_text().splitlines()
     qrels.write_text("\n".join(lines[:-1]) + "\n")
-    run = read_benchmark(RunFolder(made.run), lambda name: load_measured_set(name, made.scenarios))
+    run = read_benchmark(RunFolder(made.run), lambda name: load_named(name, made.scenarios))
     with pytest.raises(InputError, match="is not the one that the run measured"):
         export(run, [Format.TREC])
 
@@ -126,7 +126,7 @@ def test_a_name_from_the_lock_names_no_file_elsewhere(tmp_path: Path) -> None:
     for path in (made.run / "rows" / "made").glob("plain.*"):
         (made.run / "made").mkdir(exist_ok=True)
         (made.run / "made" / path.name).write_bytes(path.read_bytes())
-    run = read_benchmark(RunFolder(made.run), lambda name: load_measured_set(name, made.scenarios))
+    run = read_benchmark(RunFolder(made.run), lambda name: load_named(name, made.scenarios))
     with pytest.raises(InputError, match="cannot be a file's name"):
         export(run, [Format.TREC])
 

@@ -16,9 +16,6 @@ from lab.retrieval.rows import read_rows
 from lab.retrieval.timing import TIMING, BenchTiming
 from lab.runs.folder import RunFolder
 
-DERIVED = frozenset({RESULTS, "report.html", "report.md", "topics.csv"})
-"""Files that are written again from the others."""
-
 
 def write_bench(folder: RunFolder) -> tuple[BenchResult, list[Path]]:
     """Computes the results of a run and writes them in every form.
