@@ -105,6 +105,7 @@ def bench_folder(root: Path, lost: frozenset[str] = frozenset()) -> BenchFolder:
         "sets": [info.model_dump(mode="json")],
         "arms": [{"name": a, "label": a, "depth": None, "system": "drawn", "settings": {}} for a in ARMS],
         "absent": [],
+        "vectors": [],
     }
     for seed, arm in enumerate(ARMS):
         place = rows_file(run, "made", arm)

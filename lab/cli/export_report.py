@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lab.cli.bench_run import BENCH_DERIVED, load_named
 from lab.cli.output import print_json, safe, stdout
 from lab.cli.places import DEFAULT_REPORTS, DEFAULT_SCENARIOS, JsonOption, ReportsOption, ScenariosOption, latest_run
-from lab.cli.report import RunArgument
+from lab.cli.report import DERIVED, RunArgument
 from lab.errors import EnvironmentUnusable, InputError
 from lab.report.exports.format_names import Format
 from lab.runs.folder import RunFolder, write_atomic
@@ -107,11 +108,11 @@ def _read(
     from lab.report.exports.read import is_benchmark, read_benchmark, read_contamination  # noqa: PLC0415
 
     if not is_benchmark(folder):
+        folder.check_seal(DERIVED)
         return read_contamination(folder, error_budget)
+    folder.check_seal(BENCH_DERIVED)
 
     def find_set(name: str) -> TestSet:
-        from lab.cli.bench_run import load_named  # noqa: PLC0415
-
         for spec in topics:
             if (testset := load_named(spec, scenarios)).name == name:
                 return testset

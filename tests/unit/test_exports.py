@@ -6,6 +6,7 @@ import json
 import re
 import unicodedata
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
@@ -17,7 +18,7 @@ from markdown_it import MarkdownIt
 
 from lab.contamination.scenarios.words import Family
 from lab.errors import EnvironmentUnusable, InputError
-from lab.records import Role, Stage, Status, StoreFinding, TrialResult, Value
+from lab.records import Decision, Role, Stage, Status, StoreFinding, TrialResult, Value
 from lab.report.build import build_report
 from lab.report.exports.format_names import Format
 from lab.report.exports.formats import WRITERS, export
@@ -27,7 +28,7 @@ from lab.report.exports.long_table import TOPIC_ARM, TRIAL_STAGE, Kind
 from lab.report.exports.sarif import FAMILIES, FINGERPRINT, render_sarif
 from lab.report.exports.source import ContaminationRun
 from lab.report.exports.summary import contamination_summary
-from tests.factories import NEVER, finding, invalid, lock, planned, quiet, result
+from tests.factories import NEVER, attempt, finding, invalid, lock, planned, quiet, result, story
 from tests.unit.test_report_hostile import ALL, HOSTILE, hostile_mechanism, hostile_result
 from tests.unit.test_report_numbers import mixed
 
@@ -412,6 +413,23 @@ def test_an_inspect_log_has_the_report_s_rates_and_no_score_for_what_is_undecide
         decided = {s.stage.value: int(s.value is Value.YES) for s in view.stages if s.value.decided}
         wanted = decided if view.status is Status.VALID else {}
         assert {name: score["value"] for name, score in sample["scores"].items()} == wanted
+
+
+def test_an_inspect_sample_holds_the_turns_with_their_content_and_the_calls() -> None:
+    scenario = story("F1-001")
+    calls = (attempt(), attempt(arguments="[1]"), attempt(exchange=9, decision=Decision.STAGED))
+    base = run_of(result("F1-001", attempts=calls), quiet("F1-001", role=Role.TWIN))
+    (log,) = logs(replace(base, scenarios={"F1-001": scenario}))
+    told = {sample["id"]: sample for sample in log["samples"]}
+    attack, twin = told["F1-001"], told["F1-001-twin"]
+    assert scenario.content.text in attack["messages"][0]["content"] and "{{" not in attack["input"]
+    assert scenario.content.text not in twin["messages"][0]["content"]
+    roles = [message["role"] for message in attack["messages"]]
+    assert roles == ["user"] * len(scenario.transcript) + ["assistant", "tool", "tool", "assistant", "tool"]
+    assert [len(event["output"]["choices"][0]["message"]["tool_calls"]) for event in attack["events"]] == [2, 1]
+    assert attack["messages"][-1]["content"].startswith("[staged]")
+    ids = [message["id"] for sample in log["samples"] for message in sample["messages"]]
+    assert len(set(ids)) == len(ids), "Inspect drops a message whose id it has seen"
 
 
 def test_the_store_finding_of_the_hostile_corpus_is_what_these_tests_think() -> None:

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -89,6 +90,9 @@ def test_the_summary_has_the_scores_of_the_report(run: BenchmarkRun) -> None:
         for scores in arm.scores:
             assert f"{scores.hit5.numerator}/{scores.hit5.denominator} = " in text
     assert len(benchmark_summary(run, 1_500)) <= 1_500
+    assert "Doubts" not in text
+    doubted = run.result.model_copy(update={"doubts": ("its vectors are all alike",)})
+    assert "`its vectors are all alike`" in benchmark_summary(replace(run, result=doubted)).decode()
 
 
 def test_the_same_run_gives_the_same_bytes(made: BenchFolder, run: BenchmarkRun) -> None:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from lab.contamination.scenarios.scenario import Scenario
+from lab.contamination.script import turn_texts
 from lab.records import Attempt, Role, Status, TrialResult, digest
 from lab.report.exports.source import ContaminationRun, Files, case_name
 from lab.report.hostile import cut, excerpt_text, visible
@@ -114,7 +115,7 @@ def _metrics(rate: Rate) -> Iterator[tuple[str, float]]:
 def _sample(run: ContaminationRun, view: TrialView) -> Json:
     result = run.results.get(view.trial)
     scenario = run.scenarios.get(view.scenario)
-    turns = [turn.user for turn in scenario.transcript] if scenario else []
+    turns = turn_texts(scenario, view.role) if scenario else []
     # Inspect drops a message whose id it has seen before, in whatever sample or log.
     name = digest([run.report.run.id, view.trial])[:22]
     calls = _calls(name, result)

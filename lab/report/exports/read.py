@@ -1,4 +1,4 @@
-"""Reads a run folder of either kind for an export, and checks its evidence against the seal first."""
+"""Reads a run folder of either kind for an export."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ from collections.abc import Callable
 
 from lab.contamination.suite import Suite
 from lab.errors import InputError
-from lab.report.bench.write import DERIVED as BENCH_DERIVED
 from lab.report.build import build_report
 from lab.report.exports.source import BenchmarkRun, ContaminationRun
-from lab.report.write import WRITERS
 from lab.retrieval.assemble import assemble
 from lab.retrieval.results import LOCK, SetInfo
 from lab.retrieval.rows import read_rows
@@ -33,9 +31,8 @@ def read_contamination(folder: RunFolder, error_budget: float) -> ContaminationR
         error_budget: Share of the planned trials that may end in an infrastructure error.
 
     Raises:
-        InputError: The folder is damaged, or its evidence was changed.
+        InputError: The folder is damaged.
     """
-    folder.check_seal(frozenset(WRITERS))
     suite = Suite(folder)
     results = suite.results()
     report = build_report(suite.lock, suite.plan, results, folder.path, scenarios=suite.scenarios)
@@ -56,9 +53,8 @@ def read_benchmark(folder: RunFolder, find_set: FindSet) -> BenchmarkRun:
         find_set: Gives a set by name, for the judgements: the folder keeps rankings, not what answers a topic.
 
     Raises:
-        InputError: The folder is damaged, its rows were changed, or the run is not finished.
+        InputError: The folder is damaged, or the run is not finished.
     """
-    folder.check_seal(BENCH_DERIVED)
     result = assemble(folder)
     rows = {(one.info.name, arm.arm): read_rows(folder.path / arm.rows_file) for one in result.sets for arm in one.arms}
 

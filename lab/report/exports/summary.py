@@ -91,6 +91,8 @@ def _benchmark(run: BenchmarkRun) -> Iterator[str | _Table]:
     yield f"## Benchmark run {markdown_code(run.run_id)}\n\n"
     yield f"Lab {markdown_code(run.result.lab_version)}, k = {run.result.k}\n\n"
     yield from _table("Invariants that do not hold", ("set", "arm", "what"), failed_checks(run.result))
+    doubts = [(line,) for line in run.result.doubts]
+    yield from _table("Doubts of the embedding model", ("what speaks against it",), doubts)
     yield from _table("Not run", ("what and why",), [(line,) for line in run.result.absent])
     for one in run.result.sets:
         head = ("arm", "class", "n", "Hit@1", "Hit@5", "Hit@10", "MRR@10", "95 % interval of MRR@10", "errors")
