@@ -9,15 +9,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lab.cli.bench_run import BENCH_DERIVED, load_named
+from lab.cli.bench_run import BENCH_DERIVED, frozen_sets, load_named
 from lab.cli.output import print_json, safe, stdout
-from lab.cli.places import DEFAULT_REPORTS, DEFAULT_SCENARIOS, JsonOption, ReportsOption, ScenariosOption, latest_run
+from lab.cli.places import (
+    DEFAULT_REPORTS,
+    DEFAULT_SCENARIOS,
+    DEFAULT_SNAPSHOTS,
+    JsonOption,
+    ReportsOption,
+    ScenariosOption,
+    SnapshotsOption,
+    latest_run,
+)
 from lab.cli.report import DERIVED, RunArgument
 from lab.errors import EnvironmentUnusable, InputError
 from lab.report.exports.format_names import Format
 from lab.runs.folder import RunFolder, write_atomic
 
 if TYPE_CHECKING:
+    from lab.report.exports.read import FindSet
     from lab.report.exports.source import BenchmarkRun, ContaminationRun
     from lab.retrieval.testset import TestSet
 
@@ -59,6 +69,15 @@ SetOption = Annotated[
         show_default=False,
     ),
 ]
+OwnSnapshotOption = Annotated[
+    str,
+    typer.Option(
+        "--snapshot",
+        metavar="NAME",
+        help="For trec: frozen snapshot of your own that was measured, together with --topics.",
+        show_default=False,
+    ),
+]
 
 
 def export_report(
@@ -68,7 +87,9 @@ def export_report(
     step_summary: StepOption = False,
     error_budget: BudgetOption = 0.1,
     topics: SetOption = [],  # noqa: B006
+    snapshot: OwnSnapshotOption = "",
     scenarios: ScenariosOption = DEFAULT_SCENARIOS,
+    snapshots: SnapshotsOption = DEFAULT_SNAPSHOTS,
     reports: ReportsOption = DEFAULT_REPORTS,
     json: JsonOption = False,
 ) -> None:
@@ -82,7 +103,11 @@ def export_report(
     if not wanted and not step_summary:
         raise InputError("no format is named", f"--format, one or more of {', '.join(Format)}")
     step_file = _step_file() if step_summary else None
-    run = _read(RunFolder.open(chosen, ("lock.json",)), error_budget, topics, scenarios)
+
+    def find_set(name: str) -> TestSet:
+        return _measured(name, topics, snapshot, scenarios, snapshots)
+
+    run = _read(RunFolder.open(chosen, ("lock.json",)), error_budget, find_set)
     files = export(run, wanted)
     written = _write(files, _place(output, chosen, files)) if files else []
     if step_file:
@@ -102,27 +127,28 @@ def _format(name: str) -> Format:
         raise InputError(f"there is no format {name!r}", f"one of {', '.join(Format)}") from None
 
 
-def _read(
-    folder: RunFolder, error_budget: float, topics: list[str], scenarios: Path
-) -> ContaminationRun | BenchmarkRun:
+def _read(folder: RunFolder, error_budget: float, find_set: FindSet) -> ContaminationRun | BenchmarkRun:
     from lab.report.exports.read import is_benchmark, read_benchmark, read_contamination  # noqa: PLC0415
 
-    if not is_benchmark(folder):
-        folder.check_seal(DERIVED)
-        return read_contamination(folder, error_budget)
-    folder.check_seal(BENCH_DERIVED)
+    if is_benchmark(folder):
+        folder.check_seal(BENCH_DERIVED)
+        return read_benchmark(folder, find_set)
+    folder.check_seal(DERIVED)
+    return read_contamination(folder, error_budget)
 
-    def find_set(name: str) -> TestSet:
-        for spec in topics:
-            if (testset := load_named(spec, scenarios)).name == name:
-                return testset
-        if not (scenarios / "retrieval" / name).is_dir():
-            raise InputError(
-                f"the set {name} is not in {scenarios / 'retrieval'}", "name it as lab bench took it: --topics"
-            )
-        return load_named(name, scenarios)
 
-    return read_benchmark(folder, find_set)
+def _measured(name: str, topics: list[str], snapshot: str, scenarios: Path, snapshots: Path) -> TestSet:
+    """The set of a name, as ``lab bench`` read it."""
+    if snapshot:
+        return frozen_sets(topics, scenarios, snapshots, snapshot)[0][0]
+    for spec in topics:
+        if (testset := load_named(spec, scenarios)).name == name:
+            return testset
+    if not (scenarios / "retrieval" / name).is_dir():
+        raise InputError(
+            f"the set {name} is not in {scenarios / 'retrieval'}", "name it as lab bench took it: --topics"
+        )
+    return load_named(name, scenarios)
 
 
 def _place(output: Path | None, run: Path, files: Mapping[str, bytes]) -> dict[str, Path]:

@@ -1,5 +1,6 @@
 """``lab export report`` on run folders: where files go, what is refused, the step summary, the checksums."""
 
+import json
 import subprocess
 from pathlib import Path
 
@@ -9,7 +10,10 @@ from typer.testing import CliRunner, Result
 from lab.cli.app import app
 from lab.errors import InputError, LabError
 from lab.report.exports.summary import LIMIT
-from tests.bench_runs import BenchFolder, bench_folder
+from lab.retrieval.data.own import topics_on
+from lab.retrieval.frozen import frozen_store
+from lab.retrieval.testset import MAIN_STORE
+from tests.bench_runs import BenchFolder, bench_folder, made_set
 from tests.planted import Planted, make, work
 
 
@@ -103,3 +107,18 @@ def test_a_benchmark_finds_its_set_or_is_told_where_it_is(bench: BenchFolder, tm
     assert {p.name: p.read_bytes() for p in (tmp_path / "a").iterdir()} == {
         p.name: p.read_bytes() for p in (tmp_path / "b").iterdir()
     }
+
+
+def test_a_benchmark_on_a_snapshot_of_one_s_own(bench: BenchFolder, tmp_path: Path) -> None:
+    snapshots, folder = tmp_path / "snapshots", bench.scenarios / "retrieval" / "made"
+    facts = tuple(fact.model_copy(update={"trust": 0.75}) for fact in made_set().stores[MAIN_STORE])
+    mine = made_set().model_copy(update={"stores": {MAIN_STORE: facts}})
+    shot = frozen_store(mine, MAIN_STORE, snapshots, lambda _: None)
+    lock = json.loads((bench.run / "lock.json").read_text())
+    lock["sets"][0]["digest"] = topics_on(shot, folder).digest()
+    (bench.run / "lock.json").write_text(json.dumps(lock))
+    asked = (bench.run, "-f", "trec", "-o", tmp_path / "own", "--topics", folder, "--scenarios", bench.scenarios)
+    with pytest.raises(InputError, match="its digest is another"):
+        lab(*asked)
+    lab(*asked, "--snapshot", shot.manifest.name, "--snapshots", snapshots)
+    assert (tmp_path / "own" / "made.qrels").stat().st_size > 0
