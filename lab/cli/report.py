@@ -15,7 +15,9 @@ from lab.contamination.suite import Suite
 from lab.errors import InputError
 from lab.runs.folder import RESULT, RunFolder
 
-DERIVED = frozenset({"report.html", "report.md", "report.json", "trials.csv"})
+DERIVED = frozenset({"report.html", "report.md", "report.json", "trials.csv", "pages/"})
+"""Files and folders of a run that are written again from its evidence."""
+
 RunArgument = Annotated[Path | None, typer.Argument(metavar="RUN", help="Run folder; the newest one by default.")]
 
 
@@ -23,11 +25,13 @@ def report_on(suite: Suite, *, json: bool) -> None:
     """Writes all reports of a run, seals its folder and prints the summary."""
     # pandas and scipy take a second to load, which only a report should pay.
     from lab.report.build import build_report  # noqa: PLC0415
+    from lab.report.evidence import trial_views  # noqa: PLC0415
     from lab.report.terminal import print_summary  # noqa: PLC0415
     from lab.report.write import write_reports  # noqa: PLC0415
 
-    model = build_report(suite.lock, suite.plan, suite.results(), suite.folder.path, scenarios=suite.scenarios)
-    written = write_reports(suite.folder.path, model)
+    model = build_report(suite.lock, suite.plan, suite.each_result(), scenarios=suite.scenarios)
+    views = trial_views(model.trials, suite.result, suite.folder.path, suite.scenarios)
+    written = write_reports(suite.folder.path, model, views)
     suite.folder.seal()
     if json:
         print_json(model.model_dump(mode="json"))

@@ -16,6 +16,7 @@ _INKLESS = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_PLAIN = re.compile(r"[\n\t\x20-\x7e]+")
 _KEPT = frozenset("\n\t")
 # Names and not the pictures of U+2400, which many fonts lack: a box would hide what it should show.
 _NAMES = [
@@ -53,6 +54,9 @@ _NAMES = [
     "US",
 ]
 _MAX_MARKS = 40
+_HEAVIEST = len("⟦U+10FFFF⟧".encode())
+"""Bytes in HTML of the heaviest character."""
+
 _MAX_COMBINING = 4
 """Combining marks in a row that are kept: writing systems need few, a tower of them paints over other lines."""
 
@@ -76,8 +80,18 @@ def visible(text: str) -> str:
     Line breaks and tabs stay. Carriage returns are shown: a terminal or an editor must not write over a line.
     It does not escape for any format.
     """
-    if text.isascii() and text.isprintable():
+    if _PLAIN.fullmatch(text):
         return text
+    out: list[str] = []
+    done = 0
+    # Nearly all text is plain: it is taken in whole pieces, and only what stands between them is looked at closely.
+    for plain in _PLAIN.finditer(text):
+        out += [_closely(text[done : plain.start()]), plain.group()]
+        done = plain.end()
+    return "".join([*out, _closely(text[done:])])
+
+
+def _closely(text: str) -> str:
     out: list[str] = []
     stacked = 0
     for char in text:
@@ -92,7 +106,10 @@ def marks_in(text: str, needles: Iterable[str]) -> tuple[tuple[int, int], ...]:
     if not wanted:
         return ()
     found: list[tuple[int, int]] = []
+    lower = text.lower() if text.isascii() else ""
     for needle in wanted:
+        if lower and needle.isascii() and needle.lower() not in lower:
+            continue  # says the same as the search below, many times faster
         found += [m.span() for m in re.finditer(re.escape(needle), text, re.IGNORECASE)]
     merged: list[tuple[int, int]] = []
     for start, end in sorted(found):
@@ -105,7 +122,7 @@ def marks_in(text: str, needles: Iterable[str]) -> tuple[tuple[int, int], ...]:
 
 def weight(text: str) -> int:
     """Bytes that a text takes in HTML, made visible and escaped."""
-    return sum(1 if c.isalnum() and c.isascii() else len(escape(_shown(c)).encode()) for c in text)
+    return len(escape(visible(text)).encode())
 
 
 def cut(text: str, limit: int, needles: Iterable[str] = ()) -> Excerpt:
@@ -122,14 +139,21 @@ def cut(text: str, limit: int, needles: Iterable[str] = ()) -> Excerpt:
         spots = marks_in(text, wanted)
         if spots:
             start = max(0, min(spots[0][0] - limit // 3, len(text) - limit))
-    end, width = start, 0
-    while end < len(text):
-        width += weight(text[end])
-        if width > limit:
-            break
-        end += 1
-    piece = text[start:end]
-    return Excerpt(text=piece, before=start, after=len(text) - end, marks=marks_in(piece, wanted))
+    piece = _fitting(text[start : start + limit], limit)  # a character takes a byte at least
+    return Excerpt(
+        text=piece, before=start, after=len(text) - start - len(piece), marks=marks_in(piece, wanted)
+    )
+
+
+def _fitting(text: str, limit: int) -> str:
+    """The longest beginning of a text that weighs no more than the limit; the weight grows with the length."""
+    if len(text) * _HEAVIEST <= limit or weight(text) <= limit:
+        return text
+    low, high = 0, len(text)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if weight(text[:middle]) <= limit else (low, middle)
+    return text[:low]
 
 
 def omitted(count: int) -> str:

@@ -31,6 +31,47 @@ class Quote(Record):
     excerpt: Excerpt
 
 
+class CallView(Record):
+    """A tool call of a message."""
+
+    tool: str
+    arguments: Excerpt
+
+
+class MessageView(Record):
+    """One message of a conversation.
+
+    Attributes:
+        number: Its index in the message list, from 0.
+        tool: Tool whose result it is; empty otherwise.
+        holds: Whether it holds the content.
+    """
+
+    number: int
+    role: str
+    tool: str = ""
+    text: Excerpt
+    calls: tuple[CallView, ...] = ()
+    holds: bool = False
+
+
+class ConversationView(Record):
+    """The messages of one recorded exchange.
+
+    Attributes:
+        line: Line of the exchange in ``requests.jsonl``.
+        more: Messages that are not shown.
+        tools: Names of the tools that were offered.
+        problem: Why the messages cannot be shown; empty where they are.
+    """
+
+    line: int
+    messages: tuple[MessageView, ...] = ()
+    more: int = 0
+    tools: tuple[str, ...] = ()
+    problem: str = ""
+
+
 class StageView(Record):
     """One verdict of a trial."""
 
@@ -88,6 +129,7 @@ class TrialView(Record):
     """All a reader needs to check one trial, and where the rest is.
 
     Attributes:
+        number: Its place in the report, from 1.
         carrier: What was to bring the content in.
         target: Store that the content asks for.
         action: What it wants done there.
@@ -97,9 +139,12 @@ class TrialView(Record):
         settled: What became of staged writes, where the operator dealt with them.
         files: Evidence files that exist, by name.
         diff: The difference of the stores.
+        transcript: The conversation as the user had it, up to the last answer.
+        request: The first review request, or the one in which the content stood.
         setup_assertions: What the running agent showed of its configuration.
     """
 
+    number: int
     trial: str
     scenario: str
     title: str
@@ -130,4 +175,6 @@ class TrialView(Record):
     reviews: int = 0
     setup_assertions: dict[str, str] = Field(default_factory=dict)
     diff: Excerpt = Excerpt()
+    transcript: ConversationView | None = None
+    request: ConversationView | None = None
     files: tuple[str, ...] = ()

@@ -1,0 +1,38 @@
+"""Bytes that the excerpts of one page may take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lab.report.hostile import cut, marks_in, weight
+from lab.report.trial_model import Excerpt
+
+PIECE = 4_000
+"""Longest excerpt in bytes as it stands in HTML, where nothing else is said."""
+
+_LEAST = 160
+
+
+class Budget:
+    """Bytes of HTML that are left for the excerpts of a trial; what comes first is cut last.
+
+    Args:
+        total: How many there are.
+        needles: What to mark.
+    """
+
+    def __init__(self, total: int, needles: Sequence[str]) -> None:
+        self._left = total
+        self._needles = needles
+
+    def take(self, text: str, most: int = PIECE) -> Excerpt:
+        """A piece of a text, around the content where it holds it; never less than a line."""
+        if not text:
+            return Excerpt()
+        piece = cut(text, max(_LEAST, min(most, self._left)), self._needles)
+        self._left -= weight(piece.text)
+        return piece
+
+    def holds(self, text: str) -> bool:
+        """Whether a text holds what is to be marked."""
+        return bool(marks_in(text, self._needles))
