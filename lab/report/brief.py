@@ -11,7 +11,7 @@ from lab.contamination.mechanisms.case import FindingKind
 from lab.records import Role
 from lab.report.model import Report
 from lab.report.notes import FAMILIES
-from lab.report.rate_model import Group, Overall
+from lab.report.rate_model import Group, Measures, Overall
 
 
 @dataclass(frozen=True)
@@ -94,13 +94,14 @@ def _steps(report: Report, hold: bool | None) -> Iterator[Step]:
     if contaminations:
         word = "mechanism" if len(contaminations) == 1 else "mechanisms"
         yield Step(f"Read the {len(contaminations)} {word} of contamination, each by its smallest scenario.", "findings")
-    losses = [h for h in report.honest_loss if not h.void and h.rate.proportion.numerator]
+    tried = [h for h in report.honest_loss if not h.void and h.measures is not Measures.REFERENCE]
+    losses = [h for h in tried if h.rate.proportion.numerator]
     if losses:
         worst = max(losses, key=lambda h: h.rate.proportion.low or 0.0)
         share = worst.rate.proportion
         yield Step(
             f"See what was lost: {share.numerator} of {share.denominator} {share.of.removeprefix('valid ')} "
-            f"under {worst.setup} did not persist.",
+            f"under {worst.setup} ({worst.model}) did not persist.",
             "loss",
         )
     idle = sum(control.verdict is ControlVerdict.NOT_RUN for control in report.controls)

@@ -33,6 +33,9 @@ _SIGNS = {
 MOST_ROWS = 600
 """Trials that are listed in the report itself; of more, the list stands on pages of its own."""
 
+MOST_COUNTS = 200
+"""Rows of decisions, stores and notices that stand in the report itself."""
+
 PAGE_ROWS = 2_000
 """Trials on one such page."""
 
@@ -100,15 +103,24 @@ def _grid(scenarios: Iterable[ScenarioRow]) -> _Grid:
     return _Grid(columns, [(row, model, [cells.get(c) for c in columns]) for row, model, cells in rows.values()])
 
 
-def _ratio(share: Proportion) -> str:
-    """What a column of rates is sorted by; what has no denominator comes last."""
-    return "" if share.value is None else f"{share.value:g}"
-
-
-def policy(style: Style, script: Script | None = None) -> str:
-    """Content security policy of a page: its own style sheet and script, by digest, and nothing else."""
+def page_parts(style: Style, script: Script | None = None) -> dict[str, str]:
+    """What every page needs: its style sheet and script, and a policy that allows these, by digest, and nothing else."""
     own = f"script-src {script.source}; " if script else ""
-    return f"default-src 'none'; {own}style-src {style.source}; base-uri 'none'; form-action 'none'"
+    return {
+        "css": style.css,
+        "js": script.js if script else "",
+        "policy": f"default-src 'none'; {own}style-src {style.source}; base-uri 'none'; form-action 'none'",
+    }
+
+
+def _count_rows(report: Report) -> int:
+    tables = report.tables
+    return len(tables.decisions) + len(tables.stores) + len(tables.notices)
+
+
+def counts_here(report: Report) -> bool:
+    """Whether the tables of decisions, stores and notices stand in the report itself."""
+    return _count_rows(report) <= MOST_COUNTS
 
 
 @cache
@@ -119,7 +131,6 @@ def environment() -> Environment:
         "bar": bar,
         "forest": forest,
         "funnel": funnel,
-        "ratio": _ratio,
         "marked": html_excerpt,
         "diff": partial(html_excerpt, diff=True),
         "short": _short,
@@ -127,6 +138,7 @@ def environment() -> Environment:
         "sign": _sign,
         "tone": _tone,
         "matrix": _matrix,
+        "count_rows": _count_rows,
         "grid": _grid,
         "query": lambda pairs: urlencode(pairs),
         "brief_value": lambda value: value.value if value.decided else _SIGNS[value],
@@ -148,13 +160,9 @@ def render_html(report: Report) -> str:
         report: The report model.
     """
     env = environment()
-    style, script_ = style_sheet(env), script(env)
     page = env.get_template("report.html.j2").render(
         r=report,
         brief=brief(report),
-        css=style.css,
-        js=script_.js,
-        policy=policy(style, script_),
         numbers={row.trial: row.number for row in report.trials},
         listed=len(report.trials) <= MOST_ROWS,
         lists=list_pages(report),
@@ -164,6 +172,8 @@ def render_html(report: Report) -> str:
         stage_notes=STAGES,
         finding_kinds=list(FindingKind),
         kind_names=FINDINGS,
+        counts_here=counts_here(report),
+        **page_parts(style_sheet(env), script(env)),
     )
     return page + "\n"
 

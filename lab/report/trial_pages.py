@@ -1,10 +1,10 @@
-"""The pages beside the report: one for each trial, and the list of trials where it is long."""
+"""The pages beside the report: one for each trial, and what is too long for the report itself."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from lab.report.html_writer import environment, evidence_link, list_pages, policy
+from lab.report.html_writer import counts_here, environment, evidence_link, list_pages, page_parts
 from lab.report.model import Report
 from lab.report.notes import STAGES
 from lab.report.templating import script, style_sheet
@@ -27,10 +27,10 @@ def render_pages(report: Report, views: Iterable[TrialView]) -> Iterator[tuple[s
     lists = list_pages(report)
     back = {row.number: name for name, rows in lists for row in rows}
     for name, rows in lists:
-        text = template.render(
-            r=report, rows=rows, name=name, lists=lists, css=style.css, js=own.js, policy=policy(style, own)
-        )
-        yield name, text + "\n"
+        yield name, template.render(r=report, rows=rows, name=name, lists=lists, **page_parts(style, own)) + "\n"
+    if not counts_here(report):
+        template = env.get_template("counts_page.html.j2")
+        yield "counts.html", template.render(r=report, **page_parts(style, own)) + "\n"
     style, last = style_sheet(env, "base.css", "trial.css"), len(report.trials)
     template = env.get_template("trial.html.j2")
     for view in views:
@@ -39,9 +39,8 @@ def render_pages(report: Report, views: Iterable[TrialView]) -> Iterator[tuple[s
             run=report.run.id,
             last=last,
             back=back.get(view.number, "../report.html"),
-            css=style.css,
-            policy=policy(style),
             link=evidence_link,
             stage_notes=STAGES,
+            **page_parts(style),
         )
         yield f"{view.number}.html", text + "\n"

@@ -61,7 +61,12 @@
     if (clear) clear.disabled = !wanted.length;
   };
 
-  const number = (value) => (/^[<>]?-?\d/.test(value) ? parseFloat(value.replace(/[<>]/, "")) : NaN);
+  // A rate is sorted by its value, not by its numerator; one without a denominator stands last, as nothing does.
+  const number = (value) => {
+    const share = /^(\d+)\/(\d+)/.exec(value);
+    return share ? share[1] / share[2] : /^\d+( |$)/.test(value) ? parseInt(value, 10) : NaN;
+  };
+  const blank = (value) => !value || value === "–" || /^0\/0/.test(value);
   const sort = () => {
     const [index, column, way] = state.sort ? state.sort.split(".") : [];
     for (const one of tables) {
@@ -72,7 +77,7 @@
         const named = one.rows.map((row) => [row, row.cells[at] ? text(row.cells[at]) : ""]);
         const sign = way === "d" ? -1 : 1;
         order = named.sort(([, a], [, b]) => {
-          if (!a || !b) return Number(!a) - Number(!b);
+          if (blank(a) || blank(b)) return Number(blank(a)) - Number(blank(b));
           const x = number(a), y = number(b);
           return sign * (isNaN(x) || isNaN(y) ? a.localeCompare(b, "en", { numeric: true }) : x - y);
         }).map(([row]) => row);
