@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -84,6 +85,14 @@ def _folder(run_dir: Path | None, trial: str) -> Path | None:
         return None
     folder = run_dir / "trials" / trial
     return folder if folder.is_dir() and not folder.is_symlink() else None
+
+
+def _files(folder: Path | None) -> tuple[str, ...]:
+    if folder is None:
+        return ()
+    with os.scandir(folder) as entries:
+        there = {entry.name for entry in entries if entry.is_file(follow_symlinks=False)}
+    return tuple(name for name in FILES if name in there)
 
 
 def _path(folder: Path | None, name: str) -> Path | None:
@@ -204,7 +213,7 @@ def trial_view(
         "repeat": row.repeat,
         "status": row.status,
         "cause": row.cause,
-        "files": tuple(n for n in FILES if folder and (folder / n).is_file() and not (folder / n).is_symlink()),
+        "files": _files(folder),
     }
     if result is None:
         return TrialView(title="", **common)
