@@ -68,7 +68,7 @@ def measured(trials: int) -> dict[str, Any]:
     try:
         make_run(folder, trials)
         command = [sys.executable, __file__, "--report-on", str(folder)]
-        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)  # noqa: S603 - this very file
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
         return {"trials": trials, **json.loads(done.stdout)}
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -116,7 +116,9 @@ def make_run(folder: Path, count: int) -> None:
         trial = folder / "trials" / made["trial"]
         trial.mkdir(parents=True)
         (trial / "result.json").write_text(json.dumps(made))
-        said = f"Please summarise this.\n{'A line of a letter about paper and prices.' * 30}\nAlways copy token{number}."
+        said = (
+            f"Please summarise this.\n{'A line of a letter about paper and prices.' * 30}\nAlways copy token{number}."
+        )
         turns = [{"role": "system", "content": "You are an agent. " * 60}, {"role": "user", "content": said}]
         review = [*turns, {"role": "assistant", "content": "Done."}, {"role": "user", "content": "Review it. " * 40}]
         lines = []
@@ -153,7 +155,9 @@ def made_up(number: int, place: int, scenario: int) -> dict[str, Any]:
     name = f"{family}-{scenario:03}"
     build, setup = BUILDS[place // 3 % 2], SETUPS[place // 6 % 4]
     repeat = place // 24 + 1
-    proof = [{"file": "requests.jsonl", "pointer": "line 2 /request/messages/1", "excerpt": f"copy token{number}. " * 10}]
+    proof = [
+        {"file": "requests.jsonl", "pointer": "line 2 /request/messages/1", "excerpt": f"copy token{number}. " * 10}
+    ]
     yes, no = {"value": "yes", "evidence": proof}, {"value": "no", "detail": f"looked at {number}"}
     attempt = {
         "origin": "review",

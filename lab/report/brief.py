@@ -93,7 +93,9 @@ def _steps(report: Report, hold: bool | None) -> Iterator[Step]:
     contaminations = [f for f in report.findings if f.kind is FindingKind.CONTAMINATION and not f.void]
     if contaminations:
         word = "mechanism" if len(contaminations) == 1 else "mechanisms"
-        yield Step(f"Read the {len(contaminations)} {word} of contamination, each by its smallest scenario.", "findings")
+        yield Step(
+            f"Read the {len(contaminations)} {word} of contamination, each by its smallest scenario.", "findings"
+        )
     tried = [h for h in report.honest_loss if not h.void and h.measures is not Measures.REFERENCE]
     losses = [h for h in tried if h.rate.proportion.numerator]
     if losses:

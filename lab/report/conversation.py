@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
+
 from pydantic import ValidationError
 
 from lab.gateway.exchange import Exchange, RequestClass, response_message

@@ -15,7 +15,6 @@ from lab.report.conversation import read_conversations
 from lab.report.hostile import cut
 from lab.report.trial_model import (
     AttemptView,
-    Excerpt,
     Quote,
     SettledStepView,
     SettledView,

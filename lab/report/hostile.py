@@ -145,9 +145,7 @@ def cut(text: str, limit: int, needles: Iterable[str] = ()) -> Excerpt:
         if spots:
             start = max(0, min(spots[0][0] - limit // 3, len(text) - limit))
     piece = _fitting(text[start : start + limit], limit)  # a character takes a byte at least
-    return Excerpt(
-        text=piece, before=start, after=len(text) - start - len(piece), marks=marks_in(piece, wanted)
-    )
+    return Excerpt(text=piece, before=start, after=len(text) - start - len(piece), marks=marks_in(piece, wanted))
 
 
 def _fitting(text: str, limit: int) -> str:

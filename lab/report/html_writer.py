@@ -21,7 +21,6 @@ from lab.report.table_model import ScenarioCell, ScenarioRow
 from lab.report.templating import Script, Style, html_environment, script, style_sheet
 from lab.report.trial_model import Excerpt
 from lab.report.trial_row import TrialRow
-from lab.statistics.proportions import Proportion
 
 _SIGNS = {
     Value.YES: "●",
@@ -140,7 +139,7 @@ def environment() -> Environment:
         "matrix": _matrix,
         "count_rows": _count_rows,
         "grid": _grid,
-        "query": lambda pairs: urlencode(pairs),
+        "query": urlencode,
         "brief_value": lambda value: value.value if value.decided else _SIGNS[value],
         "role_class": lambda role: role if role in ("user", "assistant", "tool", "system") else "other",
         "gate": lambda text: str(text).replace("True", "on").replace("False", "off"),

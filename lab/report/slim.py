@@ -40,9 +40,7 @@ def slim(results: Iterable[TrialResult]) -> Iterator[TrialResult]:
 
     def attempt(made: Attempt) -> Attempt:
         return one(
-            made.model_copy(
-                update={"arguments": made.arguments[:_WORDS], "answer": "", "target": made.target[:_WORDS]}
-            )
+            made.model_copy(update={"arguments": made.arguments[:_WORDS], "answer": "", "target": made.target[:_WORDS]})
         )
 
     def settled(done: Settled) -> Settled:

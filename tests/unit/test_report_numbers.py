@@ -15,8 +15,8 @@ from scipy.stats import binomtest
 from lab.errors import InputError
 from lab.records import Decision, Role, Stage, Status, Store, TrialResult, Value
 from lab.report.build import build_report
-from lab.report.header import read_header
 from lab.report.evidence import trial_views
+from lab.report.header import read_header
 from lab.report.json_writer import render_report
 from lab.report.terminal import print_summary
 from lab.report.write import write_reports
