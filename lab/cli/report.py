@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,6 +31,7 @@ def report_on(suite: Suite, *, json: bool) -> None:
     from lab.report.write import write_reports  # noqa: PLC0415
 
     model = build_report(suite.lock, suite.plan, suite.each_result(), scenarios=suite.scenarios)
+    gc.freeze()  # its rows live to the end; each collection while the pages are written would walk through all of them
     views = trial_views(model.trials, suite.result, suite.folder.path, suite.scenarios)
     written = write_reports(suite.folder.path, model, views)
     suite.folder.seal()

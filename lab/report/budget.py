@@ -27,8 +27,6 @@ class Budget:
 
     def take(self, text: str, most: int = PIECE) -> Excerpt:
         """A piece of a text, around the content where it holds it; never less than a line."""
-        if not text:
-            return Excerpt()
         piece = cut(text, max(_LEAST, min(most, self._left)), self._needles)
         self._left -= weight(piece.text)
         return piece

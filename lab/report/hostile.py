@@ -54,6 +54,7 @@ _NAMES = [
     "RS",
     "US",
 ]
+_ESCAPED = tuple((char, len(escape(char)) - 1) for char in "&<>'\"")
 _MAX_MARKS = 40
 _HEAVIEST = len("⟦U+10FFFF⟧".encode())
 """Bytes in HTML of the heaviest character."""
@@ -127,6 +128,8 @@ def marks_in(text: str, needles: Iterable[str]) -> tuple[tuple[int, int], ...]:
 
 def weight(text: str) -> int:
     """Bytes that a text takes in HTML, made visible and escaped."""
+    if _PLAIN.fullmatch(text):
+        return len(text) + sum(text.count(char) * more for char, more in _ESCAPED)
     return len(escape(visible(text)).encode())
 
 
@@ -138,6 +141,8 @@ def cut(text: str, limit: int, needles: Iterable[str] = ()) -> Excerpt:
         limit: Longest piece in bytes *as it stands in HTML*, so that no kind of character can blow a report up.
         needles: What to look for and mark.
     """
+    if not text:
+        return _NOTHING
     wanted = tuple(needles)
     start = 0
     if len(text) > limit:
@@ -157,6 +162,9 @@ def _fitting(text: str, limit: int) -> str:
         middle = (low + high) // 2
         low, high = (middle, high) if weight(text[:middle]) <= limit else (low, middle)
     return text[:low]
+
+
+_NOTHING = Excerpt()
 
 
 def omitted(count: int) -> str:

@@ -9,9 +9,8 @@ from pydantic import TypeAdapter
 
 from lab.records import Record
 from lab.report.model import Report
-from lab.report.trial_row import TrialRow
 
-_ROW: TypeAdapter[TrialRow] = TypeAdapter(TrialRow)
+_PLAIN: TypeAdapter[Any] = TypeAdapter(Any)
 
 
 def render_json(record: Record) -> str:
@@ -24,14 +23,19 @@ def render_json(record: Record) -> str:
 
 
 def render_report(report: Report) -> str:
-    """report.json: the same form, with the list of trials last and one trial a line.
+    """report.json: a part of the report a line, and of a list one entry a line, so that it can be read and searched.
 
     Args:
         report: The report model.
     """
-    head = _ascii(report.model_dump(mode="json", exclude={"trials"}), indent=1).removesuffix("\n}")
-    rows = ",\n".join(f"  {_ascii(_ROW.dump_python(row, mode='json'))}" for row in report.trials)
-    return f'{head},\n "trials": [\n{rows}\n ]\n}}\n'
+    parts = []
+    for name, value in report:
+        if isinstance(value, tuple):
+            value = ",\n".join(f"  {_ascii(_PLAIN.dump_python(entry, mode='json'))}" for entry in value)
+            parts.append(f' "{name}": [\n{value}\n ]')
+        else:
+            parts.append(f' "{name}": {_ascii(_PLAIN.dump_python(value, mode="json"))}')
+    return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
 def _ascii(value: Any, indent: int | None = None) -> str:

@@ -32,10 +32,15 @@ def slim(results: Iterable[TrialResult]) -> Iterator[TrialResult]:
     def evidence(items: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
         return tuple(one(Evidence(file=e.file, pointer=e.pointer, excerpt=e.excerpt[:_EXCERPT])) for e in items)
 
+    # Most records are short already: a copy of each would take longer than all the rest.
     def verdict(found: Verdict) -> Verdict:
+        if not found.evidence and len(found.detail) <= _EXCERPT:
+            return one(found)
         return one(found.model_copy(update={"detail": found.detail[:_EXCERPT], "evidence": evidence(found.evidence)}))
 
     def store(found: StoreFinding) -> StoreFinding:
+        if not found.evidence:
+            return one(found)
         return one(found.model_copy(update={"evidence": evidence(found.evidence)}))
 
     def attempt(made: Attempt) -> Attempt:

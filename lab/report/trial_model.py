@@ -1,13 +1,14 @@
-"""Records of what a report shows of one trial: excerpts, verdicts, write calls, stores."""
+"""What a report shows of one trial: excerpts, verdicts, write calls, stores."""
 
 from __future__ import annotations
 
-from pydantic import Field
+from dataclasses import dataclass, field
 
-from lab.records import Decision, Notice, Reach, Record, Role, RuleFate, Stage, Status, Store, Value
+from lab.records import Decision, Notice, Reach, Role, RuleFate, Stage, Status, Store, Value
 
 
-class Excerpt(Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Excerpt:
     """A piece of hostile text.
 
     Attributes:
@@ -23,7 +24,8 @@ class Excerpt(Record):
     marks: tuple[tuple[int, int], ...] = ()
 
 
-class Quote(Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quote:
     """An excerpt with the place it comes from."""
 
     file: str
@@ -31,14 +33,16 @@ class Quote(Record):
     excerpt: Excerpt
 
 
-class CallView(Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallView:
     """A tool call of a message."""
 
     tool: str
     arguments: Excerpt
 
 
-class MessageView(Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageView:
     """One message of a conversation.
 
     Attributes:
@@ -55,7 +59,8 @@ class MessageView(Record):
     holds: bool = False
 
 
-class ConversationView(Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationView:
     """The messages of one recorded exchange.
 
     Attributes:
@@ -72,7 +77,8 @@ class ConversationView(Record):
     problem: str = ""
 
 
-class StageView(Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageView:
     """One verdict of a trial."""
 
     stage: Stage
@@ -83,7 +89,8 @@ class StageView(Record):
     more: int = 0
 
 
-class AttemptView(Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptView:
     """One write call of a trial."""
 
     origin: str
@@ -97,7 +104,8 @@ class AttemptView(Record):
     answer: Excerpt
 
 
-class StoreView(Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreView:
     """One store of a trial."""
 
     store: Store
@@ -106,7 +114,8 @@ class StoreView(Record):
     places: tuple[str, ...] = ()
 
 
-class SettledStepView(Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettledStepView:
     """One command of the operator on a staged write."""
 
     command: str
@@ -115,7 +124,8 @@ class SettledStepView(Record):
     left: int
 
 
-class SettledView(Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettledView:
     """What became of staged writes."""
 
     action: str
@@ -125,7 +135,8 @@ class SettledView(Record):
     provenance: str
 
 
-class TrialView(Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialView:
     """All a reader needs to check one trial, and where the rest is.
 
     Attributes:
@@ -173,7 +184,7 @@ class TrialView(Record):
     notice: Notice = Notice.NONE
     notice_text: Excerpt = Excerpt()
     reviews: int = 0
-    setup_assertions: dict[str, str] = Field(default_factory=dict)
+    setup_assertions: dict[str, str] = field(default_factory=dict)
     diff: Excerpt = Excerpt()
     transcript: ConversationView | None = None
     request: ConversationView | None = None

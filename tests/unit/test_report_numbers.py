@@ -20,31 +20,20 @@ from lab.report.header import read_header
 from lab.report.json_writer import render_report
 from lab.report.terminal import print_summary
 from lab.report.write import write_reports
-from tests.factories import ALWAYS, FAITHFUL, NEVER, attempt, finding, lock, planned, quiet, result, settled
-
-MODELS = (ALWAYS, NEVER, FAITHFUL, "ollama:qwen3")
-VALUES = ("yes", "no", "not_applicable", "undetermined", "error")
-
-
-def mixed(seed: int, size: int = 160) -> list[TrialResult]:
-    """Results of all kinds, nesting or not."""
-    rng = random.Random(seed)
-    made = {}
-    for _ in range(size):
-        family, role = rng.choice([("F1", Role.ATTACK), ("F1", Role.TWIN), ("F5", Role.CONTROL)])
-        values = {key: rng.choice(VALUES) for key in ("reach", "attempted", "persist", "load")}
-        found = result(
-            f"{family}-{rng.randint(1, 9):03}",
-            role=role,
-            model=rng.choice(MODELS),
-            setup=rng.choice(["default", "gate-on"]),
-            status=rng.choices(list(Status), [8, 1, 1])[0],
-            cause="",
-            hard=role is Role.CONTROL and rng.random() < 0.3,
-            **values,
-        )
-        made[found.trial] = found
-    return list(made.values())
+from tests.factories import (
+    ALWAYS,
+    FAITHFUL,
+    NEVER,
+    VALUES,
+    attempt,
+    finding,
+    lock,
+    mixed,
+    planned,
+    quiet,
+    result,
+    settled,
+)
 
 
 def report_json(results, plan=None) -> dict:
