@@ -172,6 +172,7 @@ def omitted(count: int) -> str:
     return f"[{count:,} character{'' if count == 1 else 's'} omitted]"
 
 
+@lru_cache(maxsize=128)
 def html_excerpt(excerpt: Excerpt, *, diff: bool = False) -> Markup:
     """An excerpt as escaped HTML with ``<mark>`` around the content.
 
