@@ -79,8 +79,10 @@ def _steps(report: Report, hold: bool | None) -> Iterator[Step]:
         )
     if hold is False:
         sound = bool(report.headline)
-        worth = f"{len(report.voids)} families are void" if sound else "this run proves nothing"
-        yield Step(f"Controls failed, {worth}. Run lab agent check, then run again.", "trust", bad=True)
+        places = len({(void.build, void.setup) for void in report.voids})
+        void = f"the families of {places} {'setup' if places == 1 else 'setups'} are void in whole or in part"
+        worth = void if sound else "this run proves nothing"
+        yield Step(f"Controls failed: {worth}. Run lab agent check, then run again.", "trust", bad=True)
     lost = total.error - total.not_run
     if lost:
         cause = max(report.accounting.causes, key=lambda c: (c.status == "error" and c.cause != "not_run", c.count))

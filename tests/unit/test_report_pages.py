@@ -204,7 +204,7 @@ def test_the_first_screen_says_when_nothing_is_proven():
     told = first_screen(broken)
     assert told.hold is False and told.overall == ()
     assert told.steps[0].bad
-    assert told.steps[0].text == "Controls failed, this run proves nothing. Run lab agent check, then run again."
+    assert told.steps[0].text == "Controls failed: this run proves nothing. Run lab agent check, then run again."
     assert first_screen([result(model="ollama:x")]).hold is None
 
 
