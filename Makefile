@@ -4,7 +4,7 @@ VENV   ?= .venv
 LAB     = $(VENV)/bin/lab
 ARGS   ?=
 
-.PHONY: help run test lint doctor build builds clean system
+.PHONY: help run bench test lint doctor build builds clean system
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -12,6 +12,9 @@ help: ## Show this list
 
 run: system $(VENV)/.installed ## Build the real agent, run all six families, write the report (ARGS="…" goes to lab run)
 	$(LAB) run $(ARGS)
+
+bench: $(VENV)/.installed-bench ## Measure retrieval: four arms and three yardsticks on both sets, offline (ARGS="…" goes to lab bench)
+	$(LAB) bench $(ARGS)
 
 test: system $(VENV)/.installed-test ## Run all tests (ARGS="…" goes to pytest)
 	$(VENV)/bin/python -m pytest -n auto $(ARGS)
@@ -57,10 +60,14 @@ $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
 	$(VENV)/bin/python -m pip install --quiet --editable .
 	@touch $@
 
+$(VENV)/.installed-bench: pyproject.toml | $(VENV)/bin/python
+	$(VENV)/bin/python -m pip install --quiet --editable '.[bench]'
+	@touch $@ $(VENV)/.installed
+
 $(VENV)/.installed-test: pyproject.toml | $(VENV)/bin/python
 	$(VENV)/bin/python -m pip install --quiet --editable '.[test]'
-	@touch $@ $(VENV)/.installed
+	@touch $@ $(VENV)/.installed-bench $(VENV)/.installed
 
 $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
 	$(VENV)/bin/python -m pip install --quiet --editable '.[dev]'
-	@touch $@ $(VENV)/.installed-test $(VENV)/.installed
+	@touch $@ $(VENV)/.installed-test $(VENV)/.installed-bench $(VENV)/.installed

@@ -23,6 +23,7 @@ from lab.cli import (
     detect,
     doctor,
     export,
+    factstore,
     import_payloads,
     lint,
     merge,
@@ -63,6 +64,7 @@ app.command("clean")(clean.clean)
 app.add_typer(bench.app, name="bench")
 app.add_typer(agent.app, name="agent")
 app.add_typer(export.app, name="export")
+app.add_typer(factstore.app, name="factstore")
 app.add_typer(snapshot.app, name="snapshot")
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from lab.cli import bench_audit, bench_check
 from lab.cli.bench_run import Request, run_bench
 from lab.cli.output import print_json, safe, stdout
 from lab.cli.places import (
@@ -31,7 +32,7 @@ TopicsOption = Annotated[
         "-t",
         metavar="SET",
         help="Set to measure on, repeatable: a name under scenarios/retrieval, a folder, or beir:, trec:, squad:, "
-        "clinc-oos: or locomo: with a path.",
+        "clinc-oos: or locomo: with a path, or generated: with a number of facts.",
     ),
 ]
 SnapshotOption = Annotated[
@@ -115,6 +116,10 @@ def bench(
         ),
         json=json,
     )
+
+
+app.command("audit")(bench_audit.audit)
+app.command("check")(bench_check.check)
 
 
 @app.command("arms")

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import signal
 import sqlite3
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from rich.progress import Progress
 
 from lab.cli.output import console, counting_bar, print_json, safe
 from lab.errors import InputError
 from lab.runs.folder import RunFolder
 
 if TYPE_CHECKING:
-    from lab.retrieval.arms import Tools
     from lab.retrieval.bench import Bench, Snapshots
     from lab.retrieval.embedders.index import DenseIndexes
     from lab.retrieval.testset import TestSet
+    from lab.snapshots.store import Snapshot
+
+BENCH_DERIVED = frozenset({"results.json", "report.html", "report.md", "topics.csv"})
+"""Files of a benchmark run that are written again from the others."""
 
 VECTORS = "vectors.sqlite"
 """File in the folder of snapshots. Vectors are kept by text, model and prefix, so all snapshots share it."""
@@ -63,8 +72,11 @@ def run_bench(request: Request, *, json: bool) -> None:
     with one_thread():
         tools = Tools(lambda: _indexes(request), request.backend)
         arms = make_arms(names, tools)
-        sets = _frozen_sets(request)
-        work = Work(sets=sets, arms=arms, k=request.k, fresh=request.fresh, facts=_facts(request, tools))
+        sets = frozen_sets(request.topics, request.scenarios, request.snapshots, request.snapshot)
+        facts = {"embedder": None, "vectors": [], **_common_facts()}
+        if tools.embeds:  # some arm needs vectors
+            facts |= _embedding_facts(tools.indexes, [shot for _, shots in sets for shot in shots.values()])
+        work = Work(sets=sets, arms=arms, k=request.k, fresh=request.fresh, facts=facts)
         if request.resume:
             run = Bench.resume(RunFolder.open(request.resume, (LOCK,)), work)
         else:
@@ -93,50 +105,93 @@ def report_on_bench(folder: RunFolder, *, json: bool) -> None:
 
 
 def _ask_all(run: Bench) -> None:
-    with counting_bar() as bar:
+    with counting_bar() as bar, _interruption() as stop_if_asked:
         task = bar.add_task("topics", total=run.work.queries)
 
         def show(what: str, answered: int) -> None:
             bar.update(task, advance=answered, description=safe(what))
+            stop_if_asked()
 
         try:
             run.run(show)
         except KeyboardInterrupt:
-            console.print(
-                f"[yellow]interrupted[/]; go on: lab bench --resume {safe(str(run.folder.path))} and the same options"
-            )
+            folder = safe(str(run.folder.path))
+            console.print(f"[yellow]interrupted[/]; go on with the same options and --resume {folder}", soft_wrap=True)
             raise
 
 
-def _frozen_sets(request: Request) -> Sequence[tuple[TestSet, Snapshots]]:
+@contextmanager
+def _interruption() -> Iterator[Callable[[], None]]:
+    """Holds Ctrl-C back until it is asked for; a second one comes through at once.
+
+    An interruption inside a function that SQLite calls would come out as an error of SQLite.
+    """
+    asked = threading.Event()
+
+    def hold_back(signum: int, frame: FrameType | None) -> None:
+        if asked.is_set():
+            signal.default_int_handler(signum, frame)
+        asked.set()
+
+    def stop_if_asked() -> None:
+        if asked.is_set():
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, hold_back)
+    try:
+        yield stop_if_asked
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def frozen_sets(
+    topics: Sequence[str], scenarios: Path, snapshots: Path, own: str = ""
+) -> Sequence[tuple[TestSet, Snapshots]]:
+    """Sets with the frozen database of each of their stores.
+
+    Args:
+        topics: Names, folders or importers' specs.
+        scenarios: Folder of the named sets.
+        snapshots: Folder of snapshots.
+        own: A snapshot of one's own, that is asked in place of one of the set's facts.
+
+    Raises:
+        InputError: A set or snapshot is broken, or two have the same name.
+    """
     from lab.retrieval.frozen import frozen_store  # noqa: PLC0415
     from lab.snapshots.store import find_snapshot, open_snapshot  # noqa: PLC0415
 
-    def tell(line: str) -> None:
-        console.print(safe(line), soft_wrap=True)
-
-    if request.snapshot:
+    if own:
         from lab.retrieval.data.own import topics_on  # noqa: PLC0415
 
-        shot = open_snapshot(find_snapshot(request.snapshot, request.snapshots))
-        if len(request.topics) != 1:
+        if len(topics) != 1:
             raise InputError("a snapshot of your own needs topics of its own", "name one folder with them: --topics")
-        testset = topics_on(shot, Path(request.topics[0]))
+        shot = open_snapshot(find_snapshot(own, snapshots))
+        testset = topics_on(shot, Path(_folder(topics[0], scenarios)))
         return [(testset, dict.fromkeys(testset.stores, shot))]
-    sets = [_load(spec, request.scenarios) for spec in request.topics]
+    sets = [load_named(spec, scenarios) for spec in topics]
     if len({one.name for one in sets}) < len(sets):
         raise InputError("two sets have the same name", "name each set once, or name them apart in their set.yaml")
-    return [(one, {store: frozen_store(one, store, request.snapshots, tell) for store in one.stores}) for one in sets]
+    return [(one, {store: frozen_store(one, store, snapshots, _tell) for store in one.stores}) for one in sets]
 
 
-def _load(spec: str, scenarios: Path) -> TestSet:
+def _tell(line: str) -> None:
+    console.print(safe(line), soft_wrap=True)
+
+
+def _folder(spec: str, scenarios: Path) -> str:
+    """The folder of a set that is named; anything else is left as it is."""
+    named = scenarios / "retrieval" / spec
+    return str(named) if Path(spec).name == spec and named.is_dir() else spec
+
+
+def load_named(spec: str, scenarios: Path) -> TestSet:
     """A set by name, by folder or by importer; the keyword rule is applied to all alike."""
     from lab.retrieval.data.importers import import_set  # noqa: PLC0415
     from lab.retrieval.data.keywords import with_keywords  # noqa: PLC0415
     from lab.retrieval.factstore.secrets import find_secret  # noqa: PLC0415
 
-    named = scenarios / "retrieval" / spec
-    testset = import_set(str(named) if Path(spec).name == spec and named.is_dir() else spec)
+    testset = import_set(_folder(spec, scenarios))
     stores = {
         store: with_keywords(facts, lambda text: bool(find_secret(text))) for store, facts in testset.stores.items()
     }
@@ -152,16 +207,31 @@ def _indexes(request: Request) -> DenseIndexes:
     return DenseIndexes(embedder, request.snapshots / VECTORS, request.embed_timeout)
 
 
-def _facts(request: Request, tools: Tools) -> dict[str, Any]:
-    """What decides the results beside sets and arms."""
+def _embedding_facts(indexes: DenseIndexes, snapshots: Sequence[Snapshot]) -> dict[str, Any]:
+    """Computes and checks all vectors; what decides them and what was found goes into the lock."""
+    from lab.retrieval.vectors import prepare_vectors  # noqa: PLC0415
+
+    identity = asdict(indexes.embedder.identity)
+    with counting_bar() as bar:
+        shown = {shot.manifest.name: partial(_show_vectors, bar, shot.manifest.name) for shot in snapshots}
+        vectors = prepare_vectors(snapshots, indexes, shown)
+    return {
+        "embedder": {**identity, "prefixes": dict(identity["prefixes"]), "timeout": indexes.timeout},
+        "vectors": [one.model_dump(mode="json") for one in vectors],
+    }
+
+
+def _show_vectors(bar: Progress, name: str, done: int, total: int) -> None:
+    task = next((one for one in bar.tasks if one.description == name), None)
+    number = task.id if task else bar.add_task(name, total=total)
+    bar.update(number, completed=done, total=total)
+
+
+def _common_facts() -> dict[str, Any]:
+    """What decides the results beside sets, arms and vectors."""
     from lab.retrieval.data.keywords import rule_digest  # noqa: PLC0415
 
-    embedder = None
-    if "indexes" in vars(tools):  # some arm needed it
-        identity = asdict(tools.indexes.embedder.identity)
-        embedder = {**identity, "prefixes": dict(identity["prefixes"]), "timeout": request.embed_timeout}
     return {
-        "embedder": embedder,
         "keyword_rule": rule_digest(),
         "libraries": {"numpy": np.__version__, "sqlite": sqlite3.sqlite_version},
     }

@@ -56,5 +56,5 @@ def setup_path(name: str) -> Path:
 
 def latest_run(reports: Path) -> Path | None:
     """The newest run folder, by its id, which begins with its time."""
-    runs = sorted(p for p in reports.glob("*") if (p / "plan.json").is_file())
+    runs = sorted(p for p in reports.glob("*") if (p / "lock.json").is_file())
     return runs[-1] if runs else None

@@ -10,10 +10,13 @@ from typing import Annotated
 
 import typer
 
+from lab.cli.bench_run import BENCH_DERIVED, report_on_bench
 from lab.cli.output import console, print_json, safe
 from lab.cli.places import DEFAULT_REPORTS, JsonOption, ReportsOption, latest_run
 from lab.contamination.suite import Suite
 from lab.errors import InputError
+from lab.retrieval.results import LOCK
+from lab.retrieval.rows import is_bench
 from lab.runs.folder import RESULT, RunFolder
 
 DERIVED = frozenset({"report.html", "report.md", "report.json", "trials.csv", "pages/"})
@@ -44,6 +47,13 @@ def report_on(suite: Suite, *, json: bool) -> None:
             console.print(f"report: {safe(path.resolve().as_uri())}", soft_wrap=True)
 
 
+def _chosen(path: Path | None, reports: Path) -> Path:
+    chosen = path or latest_run(reports)
+    if chosen is None:
+        raise InputError(f"no run folder under {reports}", "start one: lab run or lab bench")
+    return chosen
+
+
 @contextmanager
 def open_run(path: Path | None, reports: Path) -> Iterator[Suite]:
     """Opens a run folder, the newest one by default, and keeps other labs out of it.
@@ -51,9 +61,12 @@ def open_run(path: Path | None, reports: Path) -> Iterator[Suite]:
     Raises:
         InputError: There is none, it is damaged, or another lab is at work in it.
     """
-    chosen = path or latest_run(reports)
-    if chosen is None:
-        raise InputError(f"no run folder under {reports}", "start one: lab run")
+    chosen = _chosen(path, reports)
+    if is_bench(chosen):
+        raise InputError(
+            f"{chosen} is a benchmark run, which has no trials",
+            "lab report computes its results again; lab bench --resume goes on with it",
+        )
     folder = RunFolder.open(chosen)
     with folder.lock():
         yield Suite(folder)
@@ -61,7 +74,14 @@ def open_run(path: Path | None, reports: Path) -> Iterator[Suite]:
 
 def report(path: RunArgument = None, reports: ReportsOption = DEFAULT_REPORTS, json: JsonOption = False) -> None:
     """Write the reports of a run again from its results."""
-    with open_run(path, reports) as suite:
+    chosen = _chosen(path, reports)
+    if is_bench(chosen):
+        folder = RunFolder.open(chosen, (LOCK,))
+        with folder.lock():
+            folder.check_seal(BENCH_DERIVED)
+            report_on_bench(folder, json=json)
+        return
+    with open_run(chosen, reports) as suite:
         suite.folder.check_seal(DERIVED)
         report_on(suite, json=json)
 

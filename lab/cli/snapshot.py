@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.filesize import decimal
 from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from lab.cli.output import console, print_json, safe, stdout
@@ -131,7 +132,7 @@ def list_command(snapshots: SnapshotsOption = DEFAULT_SNAPSHOTS, json: JsonOptio
 def _copying() -> Iterator[Callable[[int, int], None]]:
     """A bar for the bytes of the copy; then the digests, whose length is not known."""
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("copying", total=None)
 
         def told(done: int, total: int) -> None:
@@ -202,4 +203,4 @@ def _rows(count: int) -> str:
 
 
 def _size(manifest: Manifest) -> str:
-    return f"{manifest.file.bytes / 1e6:,.1f} MB"
+    return decimal(manifest.file.bytes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from lab.contamination.observe.recording import REQUESTS_FILE
@@ -200,22 +201,23 @@ def trial_view(
         budget: Bytes of HTML that the excerpts may take.
     """
     folder = _folder(run_dir, row.trial)
-    common = {
-        "number": row.number,
-        "trial": row.trial,
-        "scenario": row.scenario,
-        "family": row.family,
-        "role": row.role,
-        "build": row.build,
-        "setup": row.setup,
-        "model": row.model,
-        "repeat": row.repeat,
-        "status": row.status,
-        "cause": row.cause,
-        "files": _files(folder),
-    }
+    view = TrialView(
+        number=row.number,
+        trial=row.trial,
+        scenario=row.scenario,
+        title="",
+        family=row.family,
+        role=row.role,
+        build=row.build,
+        setup=row.setup,
+        model=row.model,
+        repeat=row.repeat,
+        status=row.status,
+        cause=row.cause,
+        files=_files(folder),
+    )
     if result is None:
-        return TrialView(title="", **common)
+        return view
     purse = Budget(budget, needles_of(result, scenarios))
     quotes = {Stage.REACH: _quotes(result.verdicts[Stage.REACH].evidence, purse, PIECE)}
     diff = purse.take(_read(folder, "stores.diff"))
@@ -224,7 +226,8 @@ def trial_view(
         if stage is not Stage.REACH:
             quotes[stage] = _quotes(result.verdicts[stage].evidence, purse, 1_000)
     request, transcript = read_conversations(_path(folder, REQUESTS_FILE), result, purse)
-    return TrialView(
+    return replace(
+        view,
         title=cut(result.title, 200).text,
         hard=result.hard,
         detail=cut(result.detail, 500),
@@ -247,7 +250,6 @@ def trial_view(
         diff=diff,
         request=request,
         transcript=transcript,
-        **common,
     )
 
 

@@ -1,4 +1,4 @@
-"""Figures of a report as inline SVG without colours of their own, so that light, dark and print are the style sheet's."""
+"""Figures of a report as inline SVG; their colours are the style sheet's, so that they fit light, dark and print."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def _grid(scenarios: Iterable[ScenarioRow]) -> _Grid:
 
 
 def page_parts(style: Style, script: Script | None = None) -> dict[str, str]:
-    """What every page needs: its style sheet and script, and a policy that allows these, by digest, and nothing else."""
+    """What every page needs: style sheet, script, and a policy that allows these, by digest, and nothing else."""
     own = f"script-src {script.source}; " if script else ""
     return {
         "css": style.css,

@@ -31,8 +31,8 @@ def render_report(report: Report) -> str:
     parts = []
     for name, value in report:
         if isinstance(value, tuple):
-            value = ",\n".join(f"  {_ascii(_PLAIN.dump_python(entry, mode='json'))}" for entry in value)
-            parts.append(f' "{name}": [\n{value}\n ]')
+            entries = ",\n".join(f"  {_ascii(_PLAIN.dump_python(entry, mode='json'))}" for entry in value)
+            parts.append(f' "{name}": [\n{entries}\n ]')
         else:
             parts.append(f' "{name}": {_ascii(_PLAIN.dump_python(value, mode="json"))}')
     return "{\n" + ",\n".join(parts) + "\n}\n"

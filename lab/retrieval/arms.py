@@ -52,24 +52,33 @@ class Tools:
 
     def __init__(self, indexes: Callable[[], DenseIndexes], backend: str = "auto") -> None:
         self._indexes, self._backend = indexes, backend
+        self._plugins: dict[bool, WorkerProgram] = {}
 
     @cached_property
     def indexes(self) -> DenseIndexes:
         """The maker of embedding indexes."""
         return self._indexes()
 
-    @cached_property
-    def plugin(self) -> WorkerProgram:
+    @property
+    def embeds(self) -> bool:
+        """Whether an arm has asked for it."""
+        return "indexes" in vars(self)
+
+    def plugin(self, *, numpy: bool) -> WorkerProgram:
         """The real plugin in its sandbox."""
-        return plugin_program(self._backend)
+        if numpy not in self._plugins:
+            self._plugins[numpy] = plugin_program(self._backend, numpy=numpy)
+        return self._plugins[numpy]
 
 
 def _factstore(tools: Tools, settings: FactstoreSettings, *, embeddings: bool) -> FactstoreSystem:
     return FactstoreSystem(settings, tools.indexes if embeddings else None)
 
 
-def _plugin(tools: Tools, mode: Mode, hrr_weight: float = HRR_WEIGHT) -> HolographicPlugin:
-    return HolographicPlugin(mode, hrr_weight, tools.plugin)
+def _plugin(
+    tools: Tools, mode: Mode = Mode.SEARCH, hrr_weight: float = HRR_WEIGHT, *, numpy: bool = True
+) -> HolographicPlugin:
+    return HolographicPlugin(mode, hrr_weight, tools.plugin(numpy=numpy))
 
 
 _KINDS: dict[str, tuple[str, Callable[[Tools], System]]] = {
@@ -92,6 +101,14 @@ _KINDS: dict[str, tuple[str, Callable[[Tools], System]]] = {
     "open-gate": (
         "fact store: as embeddings, but every query is embedded",
         partial(_factstore, settings=FactstoreSettings(keywords=False, gate=None), embeddings=True),
+    ),
+    "rrf": (
+        "fact store as published: embeddings behind the gate, everything fused by RRF",
+        partial(
+            _factstore,
+            settings=FactstoreSettings(keywords=False, fusion="rrf", author_fusion="rrf"),
+            embeddings=True,
+        ),
     ),
     "bm25": ("yardstick: BM25 of FTS5, words as they are", lambda _: Bm25(Tokenizer.UNICODE61)),
     "bm25-porter": ("yardstick: BM25 of FTS5, English endings taken off", lambda _: Bm25(Tokenizer.PORTER)),

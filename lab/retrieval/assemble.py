@@ -42,6 +42,7 @@ def assemble(folder: RunFolder) -> BenchResult:
             tie_rule=lock["tie_rule"],
             sets=sets,
             gaps=_gaps(sets),
+            doubts=tuple(dict.fromkeys(doubt for told in lock["vectors"] for doubt in told["doubts"])),
             absent=lock["absent"],
         )
     except (KeyError, TypeError, ValidationError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 import time
 from collections import Counter
@@ -9,11 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 from lab.errors import InputError
-from lab.records import digest
+from lab.records import canonical_json, digest
 from lab.retrieval.arms import FOUR_ARMS, Arm
 from lab.retrieval.asking import Asked, Asker
 from lab.retrieval.metrics.baselines import baselines
@@ -55,13 +57,13 @@ class Work:
         return len(self.arms) * sum(len(testset.topics) for testset, _ in self.sets)
 
     def inputs(self) -> dict[str, Any]:
-        """All that decides the results, for the lock."""
-        return {
+        """All that decides the results, in the form that it is read back in from the lock."""
+        told = {
             "kind": "bench",
             "k": self.k,
             "fresh": self.fresh,
             "tie_rule": TIE_RULE,
-            "pairs": [list(pair) for pair in declared_pairs([arm.name for arm in self.arms])],
+            "pairs": [list(pair) for pair in declared_pairs(self.arms)],
             "sets": [set_info(testset, shots, self.k).model_dump(mode="json") for testset, shots in self.sets],
             "arms": [
                 {
@@ -76,15 +78,19 @@ class Work:
             "absent": list(self.absent),
             **self.facts,
         }
+        inputs: dict[str, Any] = json.loads(canonical_json(told))
+        return inputs
 
 
-def declared_pairs(arms: Sequence[str]) -> tuple[tuple[str, str], ...]:
+def declared_pairs(arms: Sequence[Arm]) -> tuple[tuple[str, str], ...]:
     """The pairs that are compared, settled before anything is measured.
 
-    They are the six of the four arms where those are all there; otherwise all pairs of what was asked for.
+    They are the six of the four arms where those are all there; otherwise all pairs of what was asked for, as far as
+    both return equally many hits: one that returns five misses by construction what the other finds at rank 6.
     """
-    chosen = FOUR_ARMS if set(FOUR_ARMS) <= set(arms) else tuple(arms)
-    return tuple((first, second) for at, first in enumerate(chosen) for second in chosen[at + 1 :])
+    four = [arm for arm in arms if arm.name in FOUR_ARMS]
+    chosen = four if len(four) == len(FOUR_ARMS) else arms
+    return tuple((one.name, two.name) for one, two in combinations(chosen, 2) if one.depth == two.depth)
 
 
 def set_info(testset: TestSet, snapshots: Snapshots, k: int) -> SetInfo:

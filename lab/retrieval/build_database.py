@@ -15,7 +15,7 @@ from lab.retrieval.factstore import entities, hrr
 from lab.retrieval.factstore.schema import migrate
 from lab.retrieval.testset import Fact
 
-LAYOUT = 1
+LAYOUT = 2
 """Version of what is written for equal facts; raised when that changes."""
 
 _LABELS = "CREATE TABLE fact_labels (label TEXT PRIMARY KEY, fact_id INTEGER NOT NULL REFERENCES facts(fact_id))"
@@ -26,8 +26,10 @@ def build_database(facts: Sequence[Fact], path: Path) -> None:
 
     Entities, their links and the HRR vectors are made by upstream's rules from the texts, so the vectors are the bytes
     that the real plugin's ``add_fact`` stores. Keywords stand in ``tags`` after the fact's own tags, and in
-    ``keywords``. Times come from the facts and are NULL where a fact has none; nothing comes from the clock, so the
-    same facts give the same bytes.
+    ``keywords``; one that is a tag already is left out: it would take the tag along where keywords are off.
+
+    Times come from the facts and are NULL where a fact has none; nothing comes from the clock, so the same facts give
+    the same bytes.
 
     A store holds a text once, as upstream's does: a fact whose text is there already shares the row of the first, and
     ``fact_labels`` names both.
@@ -71,15 +73,17 @@ def _insert(connection: sqlite3.Connection, fact: Fact, content: str) -> int:
     for word in (*fact.tags, *fact.keywords):
         if "," in word:
             raise InputError(f"fact {fact.id}: the tag {word!r} has a comma, which parts tags", "write two tags")
+    own = {tag.casefold() for tag in fact.tags}
+    keywords = [word for word in fact.keywords if word.casefold() not in own]
     columns = {
         "content": content,
         "category": fact.category,
-        "tags": ",".join((*fact.tags, *fact.keywords)),
+        "tags": ",".join((*fact.tags, *keywords)),
         "trust_score": fact.trust,
         "created_at": created_at,
         "updated_at": created_at,
         "author": fact.author.value,
-        "keywords": ",".join(fact.keywords),
+        "keywords": ",".join(keywords),
     }
     marks = ", ".join("?" * len(columns))
     cursor = connection.execute(

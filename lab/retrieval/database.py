@@ -15,6 +15,7 @@ from pathlib import Path
 
 from lab.errors import InputError
 from lab.retrieval.testset import Author
+from lab.snapshots.sqlite import open_frozen
 
 
 @dataclass(frozen=True)
@@ -88,12 +89,12 @@ def read_labels(connection: sqlite3.Connection) -> dict[int, tuple[str, ...]]:
     return labels
 
 
-def open_read_only(path: Path) -> sqlite3.Connection:
-    """Opens a database that nobody changes: no lock is taken and no file appears beside it.
+def open_database(path: Path) -> sqlite3.Connection:
+    """Opens a copy of a database that nobody changes, for reading.
 
     Raises:
         InputError: There is none.
     """
     if not path.is_file():
         raise InputError(f"no database at {path}", "freeze one: lab snapshot freeze")
-    return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
+    return open_frozen(path)

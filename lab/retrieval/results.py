@@ -293,6 +293,7 @@ class BenchResult(Record):
         tie_rule: How ties were broken.
         sets: The sets.
         gaps: Development against hold-out, where both were run.
+        doubts: What speaks against the embedding model as it was asked, one line each.
         absent: What could not be run here and why, one line each.
     """
 
@@ -302,4 +303,5 @@ class BenchResult(Record):
     tie_rule: str = TIE_RULE
     sets: tuple[SetResult, ...]
     gaps: tuple[GapRow, ...] = ()
+    doubts: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()

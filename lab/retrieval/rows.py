@@ -75,6 +75,11 @@ def rows_file(run: Path, testset: str, arm: str) -> Path:
     return run / ROWS / testset / f"{arm}.jsonl"
 
 
+def is_bench(run: Path) -> bool:
+    """Whether a run folder is that of a benchmark."""
+    return (run / ROWS).is_dir()
+
+
 def rows_text(rows: tuple[TopicRow, ...]) -> bytes:
     """Rows in the form of a rows file: one JSON object a line."""
     return "".join(row.model_dump_json() + "\n" for row in rows).encode()

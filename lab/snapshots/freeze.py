@@ -21,10 +21,13 @@ from lab.errors import InputError
 from lab.records import file_digest
 from lab.snapshots.identity import Content, identify
 from lab.snapshots.manifest import MANIFEST, NAME_PATTERN, FrozenFile, Manifest, Source, Tools
-from lab.snapshots.sqlite import RECOVER, check_is_database, explained, open_frozen, open_live
+from lab.snapshots.sqlite import RECOVER, check_is_database, explained, open_frozen, reading_live
 
 DATABASE = "memory.db"
 """Name of the database in every snapshot; it is never taken from data."""
+
+LOCK_SECONDS = 10.0
+"""How long a freeze waits by default for a writer that holds its database locked."""
 
 Progress = Callable[[int, int], None]
 """Is told how many bytes of the copy are done, and of how many."""
@@ -38,9 +41,21 @@ Progress = Callable[[int, int], None]
 _STEP_PAGES = 4096
 _SYNC_SECONDS = 0.1
 
+# The source is read through a memory map: its pages then cost no system call each. 1.3 GB to disk, median of five
+# beside other work: cp 1.18 s, without the map 1.89 s, with it 1.61 s, without map and syncing meanwhile 2.26 s.
+# The price: a disk that fails while it is read ends the process with SIGBUS instead of a line; that, too, leaves
+# nothing that looks like a snapshot.
+_MAPPED_BYTES = 2**31 - 1
+
 
 def freeze(
-    source: Path, folder: Path, *, name: str, licence: str, progress: Progress | None = None, timeout: float = 5.0
+    source: Path,
+    folder: Path,
+    *,
+    name: str,
+    licence: str,
+    progress: Progress | None = None,
+    timeout: float = LOCK_SECONDS,
 ) -> Manifest:
     """Freezes a database as ``<folder>/<name>/``.
 
@@ -124,7 +139,9 @@ def _place(folder: Path, name: str) -> Iterator[Path]:
         os.close(held)
 
 
-def copy_database(source: Path, target: Path, *, progress: Progress | None = None, timeout: float = 5.0) -> str:
+def copy_database(
+    source: Path, target: Path, *, progress: Progress | None = None, timeout: float = LOCK_SECONDS
+) -> str:
     """Copies one consistent state of a database, on disk when it returns, that needs no file beside it.
 
     Args:
@@ -141,9 +158,8 @@ def copy_database(source: Path, target: Path, *, progress: Progress | None = Non
         EnvironmentUnusable: The copy cannot be written.
     """
     try:
-        with closing(open_live(source, timeout=timeout)) as live:
-            live.execute("BEGIN")
-            live.execute("SELECT count(*) FROM sqlite_master").fetchone()  # from here on the state is fixed
+        with reading_live(source, timeout) as live:
+            live.execute(f"PRAGMA mmap_size = {_MAPPED_BYTES}")
             journal_mode: str = live.execute("PRAGMA journal_mode").fetchone()[0]
             page_size: int = live.execute("PRAGMA page_size").fetchone()[0]
             _copy_pages(live, target, page_size, progress)

@@ -76,7 +76,7 @@ class Manifest(_Described):
     licence: str
     """Licence of the data, or `synthetic`, or `not stated`."""
     source: Source
-    """The database that was frozen."""
+    """Where the copy comes from."""
     file: FrozenFile
     """The copy, byte for byte."""
     content: Content

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from lab.errors import EnvironmentUnusable, InputError, LabError
@@ -12,6 +15,7 @@ MAGIC = b"SQLite format 3\x00"
 SIDE_FILES = ("-wal", "-shm", "-journal")
 """What SQLite adds to a database's name for the files that it keeps beside it."""
 
+_RETRY_SECONDS = 0.0002
 RECOVER = "mend a copy of it first: sqlite3 COPY .recover | sqlite3 MENDED.db"
 
 _MEANING: dict[int, tuple[type[LabError], str, str]] = {
@@ -66,19 +70,39 @@ def check_is_database(path: Path) -> None:
         raise InputError(f"{path} is not an SQLite database, or it is encrypted", "give a plain SQLite file")
 
 
-def open_live(path: Path, *, timeout: float = 5.0) -> sqlite3.Connection:
-    """Opens somebody's database for reading, beside its writers; transactions are the caller's."""
+@contextmanager
+def reading_live(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
+    """Opens somebody's database for reading, beside its writers, within a transaction that fixes one state of it.
+
+    Args:
+        path: The database.
+        timeout: Seconds to try for while a writer holds it locked.
+
+    Raises:
+        sqlite3.Error: It cannot be read, or stays locked.
+    """
     uri = f"{path.resolve().as_uri()}?mode=ro"
-    return sqlite3.connect(uri, uri=True, timeout=timeout, isolation_level=None)
+    with closing(sqlite3.connect(uri, uri=True, timeout=0, isolation_level=None)) as connection:
+        end = time.monotonic() + timeout
+        while True:
+            connection.execute("BEGIN")
+            try:
+                connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+                break
+            except sqlite3.OperationalError as error:
+                connection.rollback()
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                    raise
+            # SQLite's own busy handler soon asks every 100 ms only: beside a writer that commits without pause to a
+            # rollback journal it found no gap in 5 s.
+            time.sleep(_RETRY_SECONDS)
+        yield connection
 
 
 def open_frozen(path: Path) -> sqlite3.Connection:
     """Opens a database that nobody changes: no lock is taken and no file appears beside it."""
     uri = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
-    connection = sqlite3.connect(uri, uri=True, isolation_level=None)
-    # The schema comes from somewhere else: what it calls must be harmless.
-    connection.execute("PRAGMA trusted_schema = OFF")
-    return connection
+    return sqlite3.connect(uri, uri=True, isolation_level=None)
 
 
 def explained(error: Exception, path: Path) -> LabError:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from scipy.stats import binomtest  # type: ignore[import-untyped]
 
 RESAMPLES = 4000
 """Bootstrap resamples; the Monte Carlo error of a 2.5 % quantile is then well under one percentage point."""
@@ -46,6 +45,9 @@ def wilson(count: int, total: int, level: float = 0.95) -> tuple[float, float]:
     Returns:
         Lower and upper bound, 0 to 1.
     """
+    # Loading scipy takes most of a second, which only those should pay who compute something.
+    from scipy.stats import binomtest  # type: ignore[import-untyped]  # noqa: PLC0415
+
     ci = binomtest(count, total).proportion_ci(confidence_level=level, method="wilson")
     return float(ci.low), float(ci.high)
 

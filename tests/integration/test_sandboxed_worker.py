@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -67,6 +66,7 @@ def test_it_answers_request_by_request(start: Start) -> None:
 def test_it_gets_files_and_follows_no_link(start: Start, tmp_path: Path) -> None:
     source = CONNECT + (
         "os.symlink('/home/agent/elsewhere', '/home/agent/facts.db')\n"
+        "open('/home/agent/facts.db-wal', 'w')\n"
         "tell(asked())\n"
         "tell({'id': asked()['id'], 'read': open('/home/agent/facts.db').read(), 'home': os.listdir('/home/agent')})\n"
         "asked()"
@@ -75,10 +75,9 @@ def test_it_gets_files_and_follows_no_link(start: Start, tmp_path: Path) -> None
     worker.ask("linked")
     given = tmp_path / "given.db"
     given.write_text("rows")
-    assert worker.put(given, "facts.db") == "/home/agent/facts.db"
+    assert worker.put(given, "facts.db", "facts") == "/home/agent/facts.db"
+    # What the file before it left is gone, too.
     assert worker.ask("read") == {"read": "rows", "home": ["facts.db"]}
-    worker.discard("facts")
-    assert os.listdir(worker._home) == []  # noqa: PTH208
 
 
 def test_it_has_no_network(start: Start) -> None:

@@ -7,7 +7,7 @@ from rich.console import Console
 from scipy.stats import binomtest  # type: ignore[import-untyped]
 
 from lab.errors import InputError
-from lab.retrieval.audits.fusion import NO_DIFFERENCE, FusionAudit, FusionPair, audit_fusion
+from lab.retrieval.audits.fusion import NO_DIFFERENCE, FusionAudit, FusionPair, audit_fusion, author_first
 from lab.retrieval.audits.tables import fusion_table
 
 TOPICS = [f"t{n}" for n in range(20)]
@@ -45,6 +45,13 @@ def test_a_clear_winner_is_named() -> None:
     assert pair(audit, "rrf", "relevance only").verdict == NO_DIFFERENCE
 
 
+def test_a_hit_counts_at_its_depth() -> None:
+    third = {topic: ["b", "c", "good", "d", "e"] for topic in TOPICS}
+    (only,) = audit_fusion({"rrf": GOOD, "third": third}, RELEVANT).pairs
+    assert [(one.depth, one.both, one.only_first) for one in only.hits] == [(1, 0, 15), (5, 15, 0)]
+    assert only.verdict == "rrf is better at Hit@1"
+
+
 def test_lists_that_differ_need_not_differ_in_hits() -> None:
     # Four topics against one: other lists everywhere, and no evidence.
     some = {topic: (GOOD if n in (0, *range(5, 20)) else BAD)[topic] for n, topic in enumerate(TOPICS)}
@@ -67,6 +74,11 @@ def test_topics_that_one_ranking_lacks_are_named() -> None:
     fewer = {topic: GOOD[topic] for topic in TOPICS[1:]}
     audit = audit_fusion({"first": GOOD, "second": fewer}, RELEVANT)
     assert audit.left_out == ("t0",) and audit.pairs[0].n == 19
+
+
+def test_author_first_keeps_relevance_among_equals() -> None:
+    ranked = author_first({"t": ["a", "b", "c", "d"]}, {"a": 2, "b": 1, "c": 2, "d": 1})
+    assert ranked == {"t": ["b", "d", "a", "c"]}
 
 
 def test_nothing_to_compare_is_said() -> None:

@@ -14,6 +14,7 @@ from lab.retrieval.systems.factstore import FactstoreSystem
 from tests.factstore_stores import AGENT, THIRD, USER, PlantedChannel, fact, ids, opened
 
 ALWAYS = FactstoreSettings(gate=None)
+RECIPROCAL = FactstoreSettings(gate=None, fusion="rrf", author_fusion="rrf")
 IDENTIFIERS = (
     "The policy POL-358 covers the house.",
     "The policy POL-853 covers the car of number 358.",
@@ -86,6 +87,11 @@ def test_a_compound_is_searched_as_a_phrase(tmp_path: Path) -> None:
     assert ids(system.search("content:Otávio", 5)) == [2]
 
 
+def test_emoji_are_words(tmp_path: Path) -> None:
+    system = opened(tmp_path, ["A 🔥 in the calendar is a deadline.", "A 🐢 in the calendar is a day off."])
+    assert ids(system.search("what is 🐢?", 5)) == [2] and ids(system.search("🐢", 5)) == [2]
+
+
 def test_stopwords_of_both_languages_carry_nothing(tmp_path: Path) -> None:
     system = opened(tmp_path, ["Quando ela foi para o parque?", "What did he do there?", "The otter sleeps."])
     assert ids(system.search("o que ela foi fazer para o otter e what did he do", 5)) == [3]
@@ -105,9 +111,17 @@ def test_the_score_is_what_its_parts_say(tmp_path: Path) -> None:
         parts = hit.parts
         assert hit.score == pytest.approx((parts["fts"] + parts["overlap"] + parts["hrr"]) * parts["trust"], abs=1e-6)
     channel = PlantedChannel({3: 0.8, 2: 0.7})
-    for hit in opened(tmp_path, facts, ALWAYS, lambda rows: channel).search("Ana", 5).hits:
-        assert hit.score == pytest.approx(hit.parts["rrf_relevance"] + hit.parts["author"], abs=1e-6)
-        assert hit.parts.get("dense") == channel.cosines.get(hit.fact_id)
+    for settings, name in ((RECIPROCAL, "rrf"), (ALWAYS, "weighted")):
+        hits = opened(tmp_path, facts, settings, lambda rows: channel).search("Ana", 5).hits
+        assert {hit.fact_id for hit in hits} == {1, 2, 3}
+        for hit in hits:
+            assert hit.score == pytest.approx(hit.parts[f"{name}_relevance"] + hit.parts["author"], abs=1e-6)
+            assert hit.parts.get("dense") == channel.cosines.get(hit.fact_id)
+    legs = {
+        h.fact_id: (h.parts.get("rrf_lexical"), h.parts.get("rrf_dense"))
+        for h in opened(tmp_path, facts, RECIPROCAL, lambda rows: channel).search("Ana", 5).hits
+    }
+    assert legs == {1: (1 / 61, None), 2: (1 / 62, 1 / 62), 3: (None, 1 / 61)}
 
 
 def test_trust_orders_equal_matches_and_hides_what_is_not_trusted(tmp_path: Path) -> None:
@@ -137,6 +151,11 @@ class TestKeywords:
         assert ids(opened(tmp_path, self.FACTS, off).search("beverage", 5)) == []
         assert ids(opened(tmp_path, self.FACTS, off).search("drink", 5)) == [1]
         assert ids(opened(tmp_path, self.FACTS, off).search("tea", 5)) == [2]
+
+    def test_a_keyword_that_is_a_tag_already_does_not_take_the_tag_along(self, tmp_path: Path) -> None:
+        facts = [fact("Ana has matcha.", tags=("drink",), keywords=("Drink", "tea"))]
+        assert ids(opened(tmp_path, facts, FactstoreSettings(keywords=False)).search("drink", 5)) == [1]
+        assert ids(opened(tmp_path, facts, FactstoreSettings(keywords=False)).search("tea", 5)) == []
 
     def test_both_arms_run_on_one_database_at_once(self, tmp_path: Path) -> None:
         on = opened(tmp_path, self.FACTS)
@@ -186,7 +205,7 @@ class TestChannel:
 
     def test_a_fact_without_a_shared_word_is_found_by_meaning(self, tmp_path: Path) -> None:
         ranking = opened(tmp_path, self.FACTS, ALWAYS, lambda rows: PlantedChannel({3: 0.9, 1: 0.8})).search("tea", 5)
-        assert ids(ranking) == [1, 3] and ranking.confidence == 0.9
+        assert set(ids(ranking)) == {1, 3} and ranking.confidence == 0.9
 
     def test_the_index_gets_all_rows(self, tmp_path: Path) -> None:
         got: list[tuple[int, str]] = []
@@ -230,12 +249,16 @@ class TestAuthors:
 
     def test_among_near_equals_the_user_comes_first(self, tmp_path: Path) -> None:
         assert ids(opened(tmp_path, self.FACTS, FactstoreSettings(author_fusion="off")).search("tea", 5)) == [1, 2, 3]
-        assert ids(opened(tmp_path, self.FACTS).search("tea", 5)) == [2, 1, 3]
+        assert ids(opened(tmp_path, self.FACTS, RECIPROCAL).search("tea", 5)) == [2, 1, 3]
+        near = [fact("The otter of Olinda", author=AGENT), fact("The otter of Recife", author=USER)]
+        assert ids(opened(tmp_path, near, FactstoreSettings(author_fusion="off")).search("otter", 5)) == [1, 2]
+        assert ids(opened(tmp_path, near).search("otter", 5)) == [2, 1]
 
     def test_a_third_party_is_not_put_behind_everything_of_the_users(self, tmp_path: Path) -> None:
         mother = fact("Her mother says that the green kettle leaks", author=THIRD)
         facts = [mother, *(fact(f"the kettle of shop {n}", author=USER) for n in range(40))]
-        assert 1 in ids(opened(tmp_path, facts).search("which kettle leaks, says her mother", 5))
+        for settings, last in ((FactstoreSettings(), 1), (RECIPROCAL, 3)):
+            assert 1 in ids(opened(tmp_path, facts, settings).search("which kettle leaks, says her mother", last))
 
     def test_a_fact_is_overtaken_from_at_most_two_places_below(self) -> None:
         scores = {place: reciprocal(place) + reciprocal(author_rank("user", AUTHORS)) for place in range(2, 50)}
@@ -244,8 +267,8 @@ class TestAuthors:
         assert author_rank("nobody known", AUTHORS) == author_rank("unknown", AUTHORS) == 3
 
     def test_the_priority_can_be_turned_round(self, tmp_path: Path) -> None:
-        turned = FactstoreSettings(author_priority=tuple(reversed(AUTHORS)))
-        assert ids(opened(tmp_path, self.FACTS, turned).search("tea", 5))[0] == 1
+        turned = FactstoreSettings(author_priority=tuple(reversed(AUTHORS)), author_fusion="rrf")
+        assert ids(opened(tmp_path, self.FACTS, turned).search("tea", 5)) == [1, 2, 3]
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,9 @@ def test_clinc_oos() -> None:
     texts = {f.id: f.text for f in found.stores["main"]}
     assert len(texts) == 4
     assert classes(found) == {"in-scope": 2, "out-of-scope": 1}
-    assert all("timer" in texts[i] or "count" in texts[i] for i in found.qrels["test-0001"])
+    for topic, words in (("test-0001", ("timer", "count")), ("test-0002", ("tall", "height", "high"))):
+        assert len(found.qrels[topic]) == 2
+        assert all(any(word in texts[i] for word in words) for i in found.qrels[topic])
     assert [found.answerable(t) for t in found.topics] == [True, True, False]
 
 
@@ -216,10 +218,13 @@ def test_specs_that_lead_nowhere(spec: str, message: str, mend: str) -> None:
     assert mend in caught.value.mend
 
 
-def test_a_folder_is_a_set_of_our_own_even_with_a_colon_in_its_name(tmp_path: Path) -> None:
+def test_a_folder_is_a_set_of_our_own_even_with_a_colon_in_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert import_set(str(SETS / "good")) == load_set(SETS / "good")
     shutil.copytree(SETS / "good", tmp_path / "odd:name")
-    assert import_set(str(tmp_path / "odd:name")).name == "good"
+    monkeypatch.chdir(tmp_path)
+    assert import_set("odd:name").name == "good"
 
 
 def test_several_files_in_a_folder_are_no_guess(tmp_path: Path) -> None:
@@ -286,3 +291,12 @@ def test_real_clinc_oos() -> None:
     assert len(found.stores["main"]) == 750
     assert classes(found) == {"in-scope": 4_500, "out-of-scope": 1_000}
     assert {len(found.qrels[t.id]) for t in found.topics if t.topic_class == "in-scope"} == {5}
+
+
+def test_a_generated_set_is_one_form_among_others() -> None:
+    made = import_set("generated:400")
+    assert len(made.stores["main"]) == 400
+    assert import_set("generated+7:400").digest() != made.digest() == import_set("generated+0:400").digest()
+    for broken in ("generated:", "generated:many", "generated+x:400", "generated:5"):
+        with pytest.raises(InputError):
+            import_set(broken)

@@ -132,7 +132,7 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str, str]] = {
         "facts.jsonl:1: not a regular file",
         "plain file",
     ),
-    "head no YAML": (content("set.yaml", b"name: good\ntitle: [\n"), "set.yaml:2: not valid YAML", "mend the YAML"),
+    "head no YAML": (content("set.yaml", b"name: good\n\n\ntitle: [\n"), "set.yaml:4: not valid YAML", "mend the YAML"),
     "head unknown field": (
         content("set.yaml", b"name: good\nlicense: MIT\n"),
         "set.yaml:2: license is not a known",
@@ -140,7 +140,7 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str, str]] = {
     ),
     "head bad name": (content("set.yaml", b"title: x\nname: Not Good\n"), "set.yaml:2: name", "docs/test-sets.md"),
     "head no fields": (content("set.yaml", b"- a\n"), "set.yaml:1: holds no fields", "name, title"),
-    "head deep": (content("set.yaml", b"[" * 3_000), "set.yaml:1: not usable YAML", "plain fields"),
+    "head deep": (content("set.yaml", b"[" * 1_000), "set.yaml:1: not usable YAML", "plain fields"),
     "head large": (content("set.yaml", b"#" * 20_000), "set.yaml:1: larger than 16 KiB", "shorten"),
 }
 
@@ -180,6 +180,13 @@ def test_every_fault_is_told_but_not_without_end(good: Path) -> None:
 def test_hostile_text_reaches_no_terminal(good: Path) -> None:
     (good / "qrels.tsv").write_text("t1\x1b[2J\t0\tf1\t1\n")
     assert "\x1b" not in str(check_set(good)[0])
+
+
+def test_a_topic_is_not_answered_from_another_store(tmp_path: Path) -> None:
+    folder = shutil.copytree(SETS / "two-stores", tmp_path / "set")
+    (folder / "qrels.tsv").write_text("t1\t0\ta1\t1\nt1\t0\tb1\t1\n")
+    with pytest.raises(InputError, match=r"qrels.tsv:2: fact b1 is in store attic, topic t1 asks harbour"):
+        load_set(folder)
 
 
 def test_saving_overwrites_nothing_and_refuses_ids_that_columns_cannot_carry(good: Path, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ the plugin's own scores before it is told.
 import functools
 import hashlib
 import importlib.metadata
+import inspect
 import json
 import os
 import platform
@@ -40,8 +41,8 @@ class Worker:
     def __init__(self) -> None:
         self.provider: Any = None
 
-    def about(self, product: str) -> dict[str, Any]:
-        """What is installed, as far as it may decide a result."""
+    def about(self) -> dict[str, Any]:
+        """What is here, as far as it may decide a result."""
         folder = Path(hrr.__file__).parent
         sources = hashlib.sha256()
         for path in sorted(folder.glob("*.py")):
@@ -50,7 +51,6 @@ class Worker:
         if hrr._HAS_NUMPY:
             numpy = importlib.metadata.version("numpy")
         return {
-            "agent": importlib.metadata.version(product),
             "plugin": sources.hexdigest(),
             "python": platform.python_version(),
             "sqlite": sqlite3.sqlite_version,
@@ -155,7 +155,8 @@ class Worker:
         words = retriever._tokenize(query)
         asked = hrr.encode_text(query, retriever.hrr_dim) if retriever.hrr_weight > 0 else None
         found = []
-        for fact in retriever._fts_candidates(query, None, 0.3, 3 * k):
+        min_trust = inspect.signature(retriever.search).parameters["min_trust"].default
+        for fact in retriever._fts_candidates(query, None, min_trust, 3 * k):
             own = retriever._tokenize(fact["content"]) | retriever._tokenize(fact.get("tags", ""))
             similarity = None
             if asked is not None and fact.get("hrr_vector"):

@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import combinations
 
-from scipy.stats import binomtest  # type: ignore[import-untyped]
-
 from lab.errors import InputError
 from lab.records import Record
+from lab.statistics.paired import holm, mcnemar_exact
 
 DEPTH = 5
 """Facts that are injected."""
@@ -82,6 +81,16 @@ class FusionAudit(Record):
     alpha: float = ALPHA
     pairs: tuple[FusionPair, ...]
     left_out: tuple[str, ...] = ()
+
+
+def author_first(relevance: Rankings, ranks: Mapping[str, int]) -> dict[str, list[str]]:
+    """The facts of a relevance ranking by author, and by relevance only among those of the same author.
+
+    Args:
+        relevance: Best first; deep enough that what the first authors said is in it.
+        ranks: Rank of each fact's author, the most trusted first.
+    """
+    return {topic: sorted(facts, key=ranks.__getitem__) for topic, facts in relevance.items()}
 
 
 def audit_fusion(rankings: Mapping[str, Rankings], relevant: Mapping[str, AbstractSet[str]]) -> FusionAudit:
@@ -159,17 +168,3 @@ def _paired(
         cells.count((False, True)),
         cells.count((False, False)),
     )
-
-
-def mcnemar_exact(only_first: int, only_second: int) -> float:
-    """Two-sided exact test on the discordant pairs; 1 where there are none."""
-    discordant = only_first + only_second
-    return float(binomtest(only_first, discordant).pvalue) if discordant else 1.0
-
-
-def holm(p_values: Sequence[float]) -> tuple[float, ...]:
-    """Holm's step-down: p times the number of tests that are left, never below that of a smaller p."""
-    adjusted, floor = [0.0] * len(p_values), 0.0
-    for done, i in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
-        floor = adjusted[i] = max(floor, min(1.0, p_values[i] * (len(p_values) - done)))
-    return tuple(adjusted)

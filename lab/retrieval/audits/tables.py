@@ -11,19 +11,19 @@ from rich.text import Text
 from lab.retrieval.audits.fusion import FusionAudit
 from lab.retrieval.audits.hostile_queries import HostileFinding
 from lab.retrieval.audits.hrr import COMPONENTS, HrrAudit, Separation
-from lab.retrieval.audits.terms import TermAudit
+from lab.retrieval.audits.terms import Changes, TermAudit
 from lab.text import printable
 
 _NAME = 60
 
 
 def terms_table(audit: TermAudit) -> RenderableType:
-    """A row for each term; below, what the factor does and for how many topics nothing was considered."""
+    """A row for each term; below them the factor, and for how many topics nothing was considered."""
     title = f"Terms of {printable(audit.system, _NAME)}: {audit.topics} topics, {audit.candidates} candidates"
     table = _table(title, "Term")
     for heading in ("weight", "value\nmin–max", "range in a\ntopic, median", "weight × value\nmin–max", "mean"):
         table.add_column(heading, justify="right")
-    for heading in ("share of\nvariance", "top-1\nchanged", "top-5\nchanged", "top-5\nreordered"):
+    for heading in ("share of\nvariance", "taken out:\ntop-1, top-5, order", "levelled:\ntop-1, top-5, order"):
         table.add_column(heading, justify="right")
     for row in audit.rows:
         table.add_row(
@@ -33,14 +33,16 @@ def terms_table(audit: TermAudit) -> RenderableType:
             f"{row.median_range:.3f}",
             f"{row.low_contribution:.3f}–{row.high_contribution:.3f}",
             f"{row.mean_contribution:.3f}",
-            "n/a" if row.variance_share is None else f"{row.variance_share:.1%}",
-            *(_of(count, audit.topics) for count in (row.top1_changed, row.top5_changed, row.top5_reordered)),
+            _share(row.variance_share),
+            _changed(row.taken_out),
+            _changed(row.levelled),
         )
-    first, top, order = audit.factor
+    if audit.factor_share:
+        table.add_row("× trust", *[""] * 5, _share(audit.factor_share), _changed(audit.factor), "")
     notes = [
-        "Changed: what happens when the term is taken out and nothing else is.",
-        f"Trust taken as 1 for all: top-1 changed {_of(first, audit.topics)}, top-5 {_of(top, audit.topics)}, "
-        f"reordered {_of(order, audit.topics)}.",
+        f"Taken out, levelled: topics of {audit.topics} with another first fact, other first five, the five in another "
+        "order.",
+        "Levelled: each fact has the topic's mean of the term. Without a constant, trust counts for less.",
     ]
     if audit.without_candidates:
         notes.append(f"No fact was considered for {audit.without_candidates} more topics.")
@@ -91,6 +93,14 @@ def hostile_table(findings: Sequence[HostileFinding]) -> RenderableType:
         told = {one.way: one.told for one in findings if one.query == query}
         table.add_row(_text(query), *(_text(told.get(way, "")) for way in ways))
     return table
+
+
+def _share(share: float | None) -> str:
+    return "n/a" if share is None else f"{share:.1%}"
+
+
+def _changed(changes: Changes) -> str:
+    return f"{changes.top1}, {changes.top5}, {changes.top5_order}"
 
 
 def _table(title: str, first: str) -> Table:

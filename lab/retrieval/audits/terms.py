@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -14,6 +14,8 @@ from lab.retrieval.results import TIE_RULE
 from lab.retrieval.systems.base import SCORE_DIGITS, Hit
 
 _TOP = 5
+_DIGITS = 9
+_SAME = 10.0**-SCORE_DIGITS
 
 
 class Candidate(Record):
@@ -44,6 +46,20 @@ class TermTable(Record):
     topics: Mapping[str, tuple[Candidate, ...]]
 
 
+class Changes(Record):
+    """Topics whose ranking is another one after something was changed.
+
+    Attributes:
+        top1: Another first fact.
+        top5: Other first five facts, whatever their order.
+        top5_order: Other first five, or the same in another order.
+    """
+
+    top1: int
+    top5: int
+    top5_order: int
+
+
 class TermRow(Record):
     """One term over all topics.
 
@@ -56,11 +72,11 @@ class TermRow(Record):
         low_contribution: Smallest weight × value, before the factor.
         high_contribution: Largest.
         mean_contribution: Mean over all candidates.
-        variance_share: Share of the variance of the score within topics; the shares of all terms add up to 1. None
-            where scores do not vary. See ``audit_terms``.
-        top1_changed: Topics whose first fact is another when the term is taken out.
-        top5_changed: Topics whose first five facts are other ones, whatever their order.
-        top5_reordered: Topics whose first five are other ones or stand in another order.
+        variance_share: Share of the variance of the score within topics; the shares of all terms and of the factor
+            add up to 1. None where scores do not vary. See ``audit_terms``.
+        taken_out: What changes without the term.
+        levelled: What changes when every candidate of a topic has the topic's mean of it: what the term itself decides.
+            The two differ where the factor differs between candidates, for then a constant is no constant any more.
     """
 
     term: str
@@ -72,9 +88,8 @@ class TermRow(Record):
     high_contribution: float
     mean_contribution: float
     variance_share: float | None
-    top1_changed: int
-    top5_changed: int
-    top5_reordered: int
+    taken_out: Changes
+    levelled: Changes
 
 
 class TermAudit(Record):
@@ -86,7 +101,8 @@ class TermAudit(Record):
         without_candidates: Topics for which the system considered nothing.
         candidates: Candidates of all topics together.
         rows: A row for every term, in the order of the weights.
-        factor: The same changes when the factor is taken as 1: top-1, top-5, top-5 in order.
+        factor: What changes when the factor is taken as 1.
+        factor_share: Its share of the variance.
         tie_rule: How equal scores were ordered.
     """
 
@@ -95,7 +111,8 @@ class TermAudit(Record):
     without_candidates: int
     candidates: int
     rows: tuple[TermRow, ...]
-    factor: tuple[int, int, int]
+    factor: Changes
+    factor_share: float | None
     tie_rule: str = TIE_RULE
 
 
@@ -138,39 +155,60 @@ def explained_terms(system: ExplainsItsTerms, queries: Mapping[str, str], k: int
     return TermTable(system=system.name, weights=dict(system.weights), topics=topics)
 
 
-def table_of_hits(system: str, weights: Mapping[str, float], hits: Mapping[str, Iterable[Hit]]) -> TermTable:
-    """The terms as they stand in a system's own hits.
+FUSED, LEXICAL = ("rrf_relevance", "author"), ("fts", "overlap", "hrr")
+SUMS: tuple[tuple[tuple[str, ...], str], ...] = (
+    (FUSED, ""),
+    (("weighted_relevance", "author"), ""),
+    (("rrf_lexical", "rrf_dense"), ""),
+    (("weighted_lexical", "weighted_dense"), ""),
+    (LEXICAL, "trust"),
+)
+"""What a score of the fact store may be the sum of, and the factor of that sum: the last step of its ranking."""
 
-    Only the hits themselves can be ranked anew: a fact that a term kept out of them is not seen to come in, so the
-    changes in the top five are lower bounds.
+
+def table_of_hits(system: str, hits: Mapping[str, Sequence[Hit]]) -> TermTable:
+    """The terms of the fact store's scores as they stand in its hits, already weighted.
+
+    They are those of its last step: where rankings were fused, that is how much of the order each of them decides. What
+    went into a ranking before it was fused by ranks is no term of the sum. Only the hits can be ranked anew: a fact
+    that a term kept out of them is not seen to come in, so the changes in the top five are lower bounds.
 
     Args:
         system: Name of the system.
-        weights: Weight by term; 1 where the parts of a hit are already weighted. A term that a hit lacks counts 0.
-        hits: By topic, with ``parts``; a part ``trust`` that has no weight is taken as the factor.
+        hits: Its hits by topic, with their parts.
+
+    Raises:
+        InputError: No known sum of parts gives the scores of all hits: the parts do not explain them.
     """
-    factor = "trust" if "trust" not in weights else None
-    topics = {
-        topic: tuple(
-            Candidate(
-                fact=hit.fact_id,
-                terms={term: hit.parts.get(term, 0.0) for term in weights},
-                factor=hit.parts.get(factor, 1.0) if factor else 1.0,
+    for terms, factor in SUMS:
+        topics = {
+            topic: tuple(
+                Candidate(
+                    fact=hit.fact_id,
+                    terms={term: hit.parts.get(term, 0.0) for term in terms},
+                    factor=hit.parts.get(factor, 1.0),
+                )
+                for hit in found
             )
-            for hit in found
-        )
-        for topic, found in hits.items()
-    }
-    return TermTable(system=system, weights=dict(weights), topics=topics)
+            for topic, found in hits.items()
+        }
+        told = [(hit.score, one) for topic in hits for hit, one in zip(hits[topic], topics[topic], strict=True)]
+        if all(abs(score - one.factor * sum(one.terms.values())) <= _SAME for score, one in told):
+            return TermTable(system=system, weights=dict.fromkeys(terms, 1.0), topics=topics)
+    raise InputError(
+        f"the parts of {system}'s hits do not add up to its scores",
+        "audit an arm whose last step is the same for all topics",
+    )
 
 
 def audit_terms(table: TermTable) -> TermAudit:
     """Measures every term.
 
-    The share of the variance is that of covariances: with the contribution c of a term (weight × value × factor) and
-    the score s = Σ c, both centred within each topic, it is Σ c·s / Σ s·s over all candidates of all topics. Since
-    var(s) = Σ cov(c, s), the shares add up to 1; a term that works against the others has a negative one. Differences
-    between topics do not enter, for they rank nothing.
+    The share of the variance is that of covariances. What a term adds to a score is split in two: weight × (value −
+    mean value in the topic) × factor is the term's own, and weight × mean value × factor is the factor's, for without
+    the factor it would rank nothing. With such a part c and the score s, both centred within each topic, the share is
+    Σ c·s / Σ s·s over all candidates of all topics. Since s is the sum of all parts, the shares add up to 1; a part
+    that works against the others has a negative one. Differences between topics do not enter.
 
     Raises:
         InputError: No topic has a candidate, or one lacks a term.
@@ -185,39 +223,37 @@ def audit_terms(table: TermTable) -> TermAudit:
     weights = np.array([table.weights[term] for term in terms])
     scored = [_Scored(found, terms, weights) for found in full.values()]
     values = np.concatenate([one.values for one in scored])
-    centred = np.concatenate([one.contributions - one.contributions.mean(axis=0) for one in scored])
-    total = centred.sum(axis=1)
+    own = np.concatenate([_centred(one.own) for one in scored])
+    total = np.concatenate([_centred(one.scores) for one in scored])
     variance = float(total @ total)
     # Rounded as scores are: what is left of equal scores after summing in floating point is no variance.
-    flat = variance <= len(total) * 10.0 ** (-2 * SCORE_DIGITS)
+    flat = variance <= len(total) * _SAME**2
+    shares = own.T @ total / (1.0 if flat else variance)
     ranges = np.array([np.ptp(one.values, axis=0) for one in scored if len(one.values) > 1] or [np.zeros(len(terms))])
-    rows = []
-    for i, term in enumerate(terms):
-        changes = [one.changes(one.contributions.sum(axis=1) - one.contributions[:, i]) for one in scored]
-        rows.append(
-            TermRow(
-                term=term,
-                weight=table.weights[term],
-                low=values[:, i].min(),
-                high=values[:, i].max(),
-                median_range=np.median(ranges[:, i]),
-                low_contribution=(weights[i] * values[:, i]).min(),
-                high_contribution=(weights[i] * values[:, i]).max(),
-                mean_contribution=(weights[i] * values[:, i]).mean(),
-                variance_share=None if flat else float(centred[:, i] @ total) / variance,
-                top1_changed=sum(first for first, _, _ in changes),
-                top5_changed=sum(top for _, top, _ in changes),
-                top5_reordered=sum(order for _, _, order in changes),
-            )
+    rows = [
+        TermRow(
+            term=term,
+            weight=weights[i],
+            low=values[:, i].min(),
+            high=values[:, i].max(),
+            median_range=np.median(ranges[:, i]),
+            low_contribution=(weights[i] * values[:, i]).min(),
+            high_contribution=(weights[i] * values[:, i]).max(),
+            mean_contribution=(weights[i] * values[:, i]).mean(),
+            variance_share=None if flat else shares[i],
+            taken_out=_changes([(one, one.scores - one.contributions[:, i]) for one in scored]),
+            levelled=_changes([(one, one.scores - one.own[:, i]) for one in scored]),
         )
-    unweighted = np.array([one.changes(one.values @ weights) for one in scored]).sum(axis=0)
+        for i, term in enumerate(terms)
+    ]
     return TermAudit(
         system=table.system,
         topics=len(full),
         without_candidates=len(table.topics) - len(full),
         candidates=len(values),
         rows=tuple(rows),
-        factor=tuple(unweighted.tolist()),
+        factor=_changes([(one, one.values @ weights) for one in scored]),
+        factor_share=None if flat else round(1.0 - float(shares.sum()), _DIGITS),
     )
 
 
@@ -227,15 +263,27 @@ class _Scored:
     def __init__(self, found: Sequence[Candidate], terms: tuple[str, ...], weights: npt.NDArray[np.float64]) -> None:
         self._facts = np.array([one.fact for one in found])
         self.values = np.array([[one.terms[term] for term in terms] for one in found])
-        factors = np.array([one.factor for one in found])
-        self.contributions = self.values * weights * factors[:, None]
-        self._top = self._ranked(self.contributions.sum(axis=1))
+        factors = np.array([[one.factor] for one in found])
+        self.contributions = self.values * weights * factors
+        self.own = _centred(self.values) * weights * factors
+        self.scores = self.contributions.sum(axis=1)
 
-    def changes(self, scores: npt.NDArray[np.float64]) -> tuple[bool, bool, bool]:
-        """Whether other scores give another first fact, other first five, or another order of them."""
-        top = self._ranked(scores)
-        return top[0] != self._top[0], set(top) != set(self._top), top != self._top
-
-    def _ranked(self, scores: npt.NDArray[np.float64]) -> list[int]:
+    def top(self, scores: npt.NDArray[np.float64]) -> list[int]:
+        """The first five facts by some scores."""
         order = np.lexsort((self._facts, -np.round(scores, SCORE_DIGITS)))
         return [int(fact) for fact in self._facts[order[:_TOP]]]
+
+
+def _changes(other: Sequence[tuple[_Scored, npt.NDArray[np.float64]]]) -> Changes:
+    """What changes when the topics have other scores."""
+    pairs = [(topic.top(topic.scores), topic.top(scores)) for topic, scores in other]
+    return Changes(
+        top1=sum(old[0] != new[0] for old, new in pairs),
+        top5=sum(set(old) != set(new) for old, new in pairs),
+        top5_order=sum(old != new for old, new in pairs),
+    )
+
+
+def _centred(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    centred: npt.NDArray[np.float64] = values - values.mean(axis=0)
+    return centred

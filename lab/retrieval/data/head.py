@@ -61,9 +61,7 @@ def head_beside(folder: Path) -> SetHead | None:
         raise BrokenData(path, 1, "holds no fields", "write name, title, purpose, licence and source")
     try:
         return SetHead.model_validate({"name": set_name(folder.resolve().name), **data})
-    except (ValidationError, TypeError) as error:
-        if isinstance(error, TypeError):
-            raise BrokenData(path, 1, "a field's name is no text", "use the names of docs/test-sets.md") from None
+    except ValidationError as error:
         field = str(error.errors()[0]["loc"][0])
         line = next((n for n, said in enumerate(text.split("\n"), 1) if said.startswith(field)), 1)
         raise explained(path, line, error, SetHead) from None

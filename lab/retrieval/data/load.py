@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
@@ -51,14 +51,31 @@ def load_set(folder: Path, *, keywords: bool = False) -> TestSet:
     Raises:
         InputError: Naming file, line and mend of the first fault, and how many there are.
     """
-    testset, faults = _read(folder)
+    testset = _sound(*_read(folder))
+    if keywords:
+        stores = {store: with_keywords(facts) for store, facts in testset.stores.items()}
+        return testset.model_copy(update={"stores": stores})
+    return testset
+
+
+def load_topics(folder: Path, facts: Sequence[Fact]) -> TestSet:
+    """Loads topics and judgements over facts that lie elsewhere: in a snapshot.
+
+    Args:
+        folder: Folder with topics and judgements; facts in it are not looked at.
+        facts: The facts that the judgements name.
+
+    Raises:
+        InputError: As for ``load_set``.
+    """
+    return _sound(*_read(folder, facts))
+
+
+def _sound(testset: TestSet | None, faults: Sequence[BrokenData]) -> TestSet:
     if testset is None:
         first, more = faults[0], len(faults) - 1
         said = f"{first.message} (and {more} more fault{'s' * (more > 1)})" if more else first.message
         raise InputError(said, first.mend)
-    if keywords:
-        stores = {store: with_keywords(facts) for store, facts in testset.stores.items()}
-        return testset.model_copy(update={"stores": stores})
     return testset
 
 
@@ -110,12 +127,15 @@ def save_set(testset: TestSet, folder: Path) -> None:
         ) from None
 
 
-def _read(folder: Path) -> tuple[TestSet | None, list[BrokenData]]:
+def _read(folder: Path, given: Sequence[Fact] | None = None) -> tuple[TestSet | None, list[BrokenData]]:
     if not folder.is_dir():
         fault = "is a file, not the folder of a set" if folder.exists() else "no such folder"
         return None, [BrokenData(folder, 1, fault, f"name a folder that holds {FACTS}, {TOPICS} and {QRELS}")]
     faults: list[BrokenData] = []
-    fact_lines = list(_records(folder / FACTS, FactLine, _fact_fault, faults))
+    if given is None:
+        fact_lines = list(_records(folder / FACTS, FactLine, _fact_fault, faults))
+    else:
+        fact_lines = [(0, FactLine.model_construct(store=MAIN_STORE, **dict(fact))) for fact in given]
     topic_lines = list(_records(folder / TOPICS, Topic, _topic_fault, faults))
     facts = _unique(folder / FACTS, fact_lines, faults)
     topics = _unique(folder / TOPICS, topic_lines, faults)

@@ -9,10 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lab.errors import EmbeddingFailed
-from lab.retrieval.embedders.base import Vectors
+from lab.retrieval.embedders.base import Embedder, Kind, Vectors
 
 BATCH_CHARACTERS = 8_000
 """Most characters of one batch: the cost of a batch follows its volume of text, not the number of its texts."""
+
+BATCH_SECONDS = 300.0
+"""Time limit of a batch: far beyond what one takes on a slow machine, so only a server that hangs meets it."""
 
 _UNENCODABLE = re.compile("[\x00\ud800-\udfff]")
 
@@ -37,6 +40,19 @@ def batches(texts: Sequence[str], characters: int = BATCH_CHARACTERS) -> Iterato
         volume += len(text)
     if batch:
         yield batch
+
+
+def in_batches(embedder: Embedder, texts: Sequence[str], kind: Kind) -> Iterator[tuple[list[int], Vectors]]:
+    """Embeds texts batch by batch.
+
+    Yields:
+        Positions of a batch's texts and their vectors.
+
+    Raises:
+        EmbeddingFailed: The model gave no vectors for a batch.
+    """
+    for batch in batches(texts):
+        yield batch, embedder.embed([texts[position] for position in batch], kind, BATCH_SECONDS)
 
 
 def unit_vectors(answer: ArrayLike, texts: int, dimensions: int | None, model: str) -> Vectors:

@@ -12,11 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lab.retrieval.embedders.base import Embedder, Kind, Vectors
+from lab.retrieval.embedders.checked import BATCH_SECONDS, in_batches
 from lab.retrieval.embedders.index import DenseIndex, rows_with_text
 from lab.retrieval.embedders.probes import OTHERS, PAIRS
 from lab.retrieval.embedders.sidecar import seal, text_digest
 
 SAMPLE, SEED = 20, 20261130
+
+PROBE = "probe"
+"""Name of the check that asks the model small questions."""
 
 SAME_COSINE = 0.999
 """Two vectors of one text are at least so near, whatever the batch, thread count or server they came from."""
@@ -105,8 +109,8 @@ def model_findings(embedder: Embedder) -> list[Finding]:
     """
     findings = []
     questions = [question for question, _ in PAIRS]
-    asked = embedder.embed(questions, Kind.QUERY)
-    told = embedder.embed(questions, Kind.DOCUMENT)
+    asked = embedder.embed(questions, Kind.QUERY, BATCH_SECONDS)
+    told = embedder.embed(questions, Kind.DOCUMENT, BATCH_SECONDS)
     identity = embedder.identity
     one_prefix = identity.prefix(Kind.QUERY) == identity.prefix(Kind.DOCUMENT)
     alike = int((np.einsum("ij,ij->i", asked, told) >= SAME_COSINE).sum())
@@ -116,11 +120,11 @@ def model_findings(embedder: Embedder) -> list[Finding]:
     if one_prefix and alike < len(PAIRS):
         text = f"{len(PAIRS) - alike} of {len(PAIRS)} texts have two vectors, though both kinds have one prefix"
         findings.append(Finding("prefix", text))
-    documents = embedder.embed([*(answer for _, answer in PAIRS), *OTHERS], Kind.DOCUMENT)
+    documents = embedder.embed([*(answer for _, answer in PAIRS), *OTHERS], Kind.DOCUMENT, BATCH_SECONDS)
     best = np.argmax(asked @ documents.T, axis=1)
     lost = [question for row, question in enumerate(questions) if best[row] != row]
     if lost:
-        findings.append(Finding("probe", f"{len(lost)} of {len(PAIRS)} questions miss their answer: {lost[0]}"))
+        findings.append(Finding(PROBE, f"{len(lost)} of {len(PAIRS)} questions miss their answer: {lost[0]}"))
     return findings
 
 
@@ -148,12 +152,14 @@ def _seals(index: DenseIndex) -> list[Finding]:
 
 
 def _recomputed(index: DenseIndex, told: Sequence[tuple[int, str]], chosen: Sequence[int]) -> list[Finding]:
-    again = index.embedder.embed([told[row][1] for row in chosen], index.vectors.kind)
-    if again.shape[1] != index.vectors.matrix.shape[1]:
-        wide = index.vectors.matrix.shape[1]
-        return [Finding("recomputed", f"the vectors have {wide} dimensions, the model's {again.shape[1]}")]
-    cosines = np.einsum("ij,ij->i", again, index.vectors.matrix[list(chosen)])
-    bad = [row for row, cosine in zip(chosen, cosines, strict=True) if cosine < SAME_COSINE]
+    kept, bad = index.vectors, []
+    for batch, again in in_batches(index.embedder, [told[row][1] for row in chosen], kept.kind):
+        if again.shape[1] != kept.matrix.shape[1]:
+            text = f"the vectors have {kept.matrix.shape[1]} dimensions, the model's {again.shape[1]}"
+            return [Finding("recomputed", text)]
+        rows = [chosen[place] for place in batch]
+        cosines = np.einsum("ij,ij->i", again, kept.matrix[rows])
+        bad += [row for row, cosine in zip(rows, cosines, strict=True) if cosine < SAME_COSINE]
     return _named("recomputed", bad, index, f"of {len(chosen)} computed again have another vector")
 
 

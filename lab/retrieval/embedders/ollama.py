@@ -89,15 +89,16 @@ class OllamaEmbedder:
 
     async def _ask_identity(self) -> ModelIdentity:
         digest = await self._digest()
-        found = await self._vectors(["dimensions"], None)
         known = prefixes_of(self._model)
+        prefixes = known or ((Kind.QUERY, ""), (Kind.DOCUMENT, ""))
+        found = await self._vectors([dict(prefixes)[Kind.DOCUMENT] + "dimensions"], None)
         note = () if known else (f"no prefix is known for {self._model}: queries and documents go in as they are",)
         return ModelIdentity(
             backend=NAME,
             model=self._model,
             digest=digest,
             dimensions=found.shape[1],
-            prefixes=known or ((Kind.QUERY, ""), (Kind.DOCUMENT, "")),
+            prefixes=prefixes,
             licence=await self._licence(),
             version=await self._version(),
             notes=note,

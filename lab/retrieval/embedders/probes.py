@@ -5,7 +5,7 @@ from __future__ import annotations
 PAIRS = (
     (
         "Where does the landlord keep the spare key?",
-        "The second copy for opening the apartment hangs behind the fuse box.",
+        "The second copy to open the flat hangs behind the fuse box.",
     ),
     ("What must I never put in her food?", "She is allergic to peanuts, so no meal may contain them."),
     ("When is the yearly check of the car due?", "The next vehicle inspection is at the end of September."),

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from lab.errors import EnvironmentUnusable, InputError
 from lab.retrieval.embedders.base import Embedder, Kind, ModelIdentity, Vectors
-from lab.retrieval.embedders.checked import batches
+from lab.retrieval.embedders.checked import in_batches
 
 Progress = Callable[[int, int], None]
 """Called with the texts that are embedded by now and all that had to be."""
@@ -119,10 +120,12 @@ class Sidecar:
             positions: dict[str, list[int]] = {}
             for position, digest in enumerate(digests):
                 positions.setdefault(digest, []).append(position)
-            for digest, blob, stored in self._rows(connection, list(positions), model, kind):
+            for digest, blob, stored in self._rows(connection, "text, vector, seal", by_digest, model, kind):
                 vector = self._sound(digest, blob, stored, model, kind)
-                for position in positions[digest]:
+                for position in positions.pop(digest):
                     matrix[position], seals[position] = vector, stored
+        if positions:
+            raise self._damaged(f"{len(positions)} vectors are gone that had just been written")
         return SealedVectors(digests, tuple(seals), matrix, kind)
 
     def _fill(
@@ -134,12 +137,11 @@ class Sidecar:
         progress: Progress | None,
     ) -> None:
         model = embedder.identity
-        there = {digest for digest, _, _ in self._rows(connection, list(texts), model, kind)}
+        there = {digest for (digest,) in self._rows(connection, "text", texts, model, kind)}
         missing = [digest for digest in texts if digest not in there]
         done = 0
-        for batch in batches([texts[digest] for digest in missing]):
+        for batch, found in in_batches(embedder, [texts[digest] for digest in missing], kind):
             chosen = [missing[position] for position in batch]
-            found = embedder.embed([texts[digest] for digest in chosen], kind)
             rows = [
                 (digest, model.digest, kind, model.prefix(kind), vector.astype(_BYTE_ORDER).tobytes(),
                  seal(digest, model, kind, vector))
@@ -154,14 +156,16 @@ class Sidecar:
 
     @staticmethod
     def _rows(
-        connection: sqlite3.Connection, digests: list[str], model: ModelIdentity, kind: Kind
-    ) -> Iterator[tuple[str, bytes, bytes]]:
-        for start in range(0, len(digests), _KEYS_A_QUERY):
-            some = digests[start : start + _KEYS_A_QUERY]
+        connection: sqlite3.Connection, columns: str, digests: Iterable[str], model: ModelIdentity, kind: Kind
+    ) -> Iterator[tuple[Any, ...]]:
+        """Columns of the rows that there are for some texts. Any: what stands in a damaged file has any type."""
+        wanted = sorted(digests)  # neighbours in the file
+        for start in range(0, len(wanted), _KEYS_A_QUERY):
+            some = wanted[start : start + _KEYS_A_QUERY]
             marks = ",".join("?" * len(some))
-            wanted = f"model = ? AND kind = ? AND prefix = ? AND text IN ({marks})"
             yield from connection.execute(
-                f"SELECT text, vector, seal FROM vectors WHERE {wanted}",  # noqa: S608
+                f"SELECT {columns} FROM vectors "  # noqa: S608
+                f"WHERE model = ? AND kind = ? AND prefix = ? AND text IN ({marks})",
                 (model.digest, kind, model.prefix(kind), *some),
             )
 

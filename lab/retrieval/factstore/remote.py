@@ -114,7 +114,7 @@ class RemoteChannel:
             raise ChannelFailed("timeout")
         try:
             with urllib.request.urlopen(request, timeout=left) as response:  # noqa: S310
-                answer = json.loads(response.read(_ANSWER_BYTES))
+                answer = json.loads(_read(response, deadline))
         except urllib.error.HTTPError as error:
             raise ChannelFailed("model_missing" if error.code == 404 else "bad_answer", str(error.code)) from error
         except (OSError, http.client.HTTPException) as error:
@@ -123,6 +123,18 @@ class RemoteChannel:
         except (ValueError, RecursionError) as error:
             raise ChannelFailed("bad_answer", "no JSON") from error
         return _vectors_of(answer, len(texts))
+
+
+def _read(response: http.client.HTTPResponse, deadline: float) -> bytes:
+    """The whole body. A socket's own time limit starts again with each byte, so it is looked at here too."""
+    body = bytearray()
+    while piece := response.read1(1 << 16):
+        body += piece
+        if time.monotonic() > deadline:
+            raise ChannelFailed("timeout")
+        if len(body) > _ANSWER_BYTES:
+            raise ChannelFailed("bad_answer", "too long")
+    return bytes(body)
 
 
 def _vectors_of(answer: Any, wanted: int) -> list[array[float]]:

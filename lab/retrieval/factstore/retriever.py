@@ -18,7 +18,7 @@ from .fusion import DIGITS, author_rank, ranked, reciprocal, reciprocal_ranks, t
 from .gate import coverage, is_open
 from .lexical import Candidate, LexicalIndex
 from .settings import BadSetting, FactstoreSettings
-from .tokens import share_found, terms, vocabulary
+from .tokens import share_found, terms, vocabulary, words
 
 Parts = dict[str, float]
 
@@ -34,9 +34,9 @@ class Found:
         trust: 0 to 1.
         score: What the ranking goes by, rounded.
         parts: The terms of the score as they went into it. The lexical score is ``(fts + overlap + hrr) * trust``,
-            each with its weight. The score is the sum of ``rrf_lexical``, ``rrf_dense`` and ``author`` as far as they
-            are there, or of ``rrf_relevance`` and ``author`` where an author ranking follows; ``dense`` is the raw
-            cosine.
+            each with its weight; ``dense`` is the raw cosine. Relevance is the lexical score, or, where the channel
+            ran, the sum of ``<fusion>_lexical`` and ``<fusion>_dense``. The score is the relevance, or, where authors
+            count, the sum of ``<author_fusion>_relevance`` and ``author``.
     """
 
     fact_id: int
@@ -126,7 +126,7 @@ class Retriever:
         full_text = to_unit({candidate.fact_id: candidate.bm25 for candidate in candidates})
         parts = {}
         for candidate in candidates:
-            document = vocabulary(f"{candidate.content}\n{candidate.tags}")
+            document = vocabulary(candidate.content) | vocabulary(candidate.tags)
             parts[candidate.fact_id] = {
                 "fts": fts * full_text[candidate.fact_id],
                 "overlap": overlap * share_found(wanted, document),
@@ -139,7 +139,7 @@ class Retriever:
         return parts
 
     def _ask_channel(self, query: str, depth: int, seen: float, timer: _Timer) -> tuple[Neighbours | None, str]:
-        if self._channel is None or not is_open(seen, self._settings.gate) or not any(map(str.isalnum, query)):
+        if self._channel is None or not is_open(seen, self._settings.gate) or not words(query):
             return None, ""
         try:
             neighbours = self._channel.nearest(query, depth)

@@ -37,7 +37,9 @@ def find_secret(text: str) -> str:
     """The kind of secret that a text holds, or an empty string. What was found is never returned or logged.
 
     A token of 20 characters or more counts as random where it has lower case, upper case and digits, at least 3.5 bits
-    of entropy a character, and at most half of it looks like words, which is not so in camel case. 32 hexadecimal digits count as a key, be they a digest or not: nobody searches for them by keyword.
+    of entropy a character, and at most half of it looks like words, as camel case does. That takes 94 % of random
+    tokens of 20 letters and digits and 99 % of 40. 32 hexadecimal digits count as a key, be they a digest or not:
+    nobody searches for them by keyword.
     """
     for kind, pattern in _COMPILED.items():
         for match in pattern.finditer(text):

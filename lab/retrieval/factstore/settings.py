@@ -21,7 +21,7 @@ class BadSetting(ValueError):
 
 @dataclass(frozen=True)
 class FactstoreSettings:
-    """Settings of the retrieval.
+    """Settings of the retrieval. ``docs/factstore.md`` says on what the defaults rest.
 
     Attributes:
         fts_weight: Weight of the full-text score, normalised to the best candidate.
@@ -45,10 +45,10 @@ class FactstoreSettings:
     hrr: str = "off"
     keywords: bool = True
     gate: float | None = 0.9
-    fusion: str = "rrf"
+    fusion: str = "weighted"
     dense_weight: float = 0.5
-    author_fusion: str = "rrf"
-    author_weight: float = 0.1
+    author_fusion: str = "weighted"
+    author_weight: float = 0.05
     author_priority: tuple[str, ...] = AUTHORS
     candidates: int = 50
     min_trust: float = 0.3

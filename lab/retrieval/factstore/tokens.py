@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
+
+from .stopwords import ENGLISH, PORTUGUESE
+
+STOPWORDS = ENGLISH | PORTUGUESE
+"""Both apply to every text: stores mix the languages."""
 
 MAX_TERMS = 64
 """Most content terms of a query that are searched; a query of 10 kB is an upload, not a question."""
@@ -14,32 +20,20 @@ _PIECE = re.compile(r"[^\W_]+")
 # Scripts without spaces between words: each character is a word of its own, and a word is a phrase of them.
 _UNSPACED = re.compile("([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff])")
 
-_ENGLISH = """
-a about above after again all am an and any are as at be because been before being below between both but by can could
-d did do does doing down during each few for from further had has have having he her here hers herself him himself his
-how i if in into is it its itself just ll m me more most my myself no nor not now of off on once only or other our ours
-ourselves out over own re s same she should so some such t than that the their theirs them themselves then there these
-they this those through to too under until up ve very was we were what when where which while who whom whose why will
-with would you your yours yourself yourselves
-"""
-# Folded. Left out because they are words of content in English or parts of names: era, ate, sao, ser, pode, vir.
-_PORTUGUESE = """
-a ao aos aquela aquelas aquele aqueles aquilo as com como da das de dela delas dele deles depois do dos e ela elas ele
-eles em entre essa essas esse esses esta estao estas estava este estes estou eu foi foram ha isso isto ja lhe lhes mais
-mas me mesma mesmo meu meus minha minhas muito na nao nas nem nessa nesse nesta neste no nos nossa nossas nosso nossos
-num numa o onde os ou para pela pelas pelo pelos por porque pra qual quais quando quanto que quem se sem seu seus so
-sobre sua suas ta tambem te tem tenho teu teus tinha tua tuas um uma umas uns voce voces
-"""
-STOPWORDS = frozenset((_ENGLISH + _PORTUGUESE).split())
-"""Function words of English and Brazilian Portuguese, folded. Both apply to every text: stores mix the languages."""
+# The full-text tokeniser knows no emoji, so they go by their code point.
+_EMOJI = re.compile("[\u2600-\u27bf\U0001f000-\U0001faff]")
 
 
 def fold(text: str) -> str:
-    """Lower case without diacritics, the same for composed (NFC) and decomposed (NFD) text; NUL becomes a space."""
+    """Lower case without diacritics, the same for composed (NFC) and decomposed (NFD) text; emoji become words.
+
+    NUL becomes a space: full-text queries end at it.
+    """
     if text.isascii():
         return text.lower().replace("\0", " ")
     decomposed = unicodedata.normalize("NFKD", text.casefold())
-    return "".join(c for c in decomposed if not unicodedata.combining(c)).replace("\0", " ")
+    plain = "".join(c for c in decomposed if not unicodedata.combining(c)).replace("\0", " ")
+    return _EMOJI.sub(lambda match: f" u{ord(match[0]):x} ", plain)
 
 
 def indexed(text: str) -> str:
@@ -63,6 +57,7 @@ def pieces(term: str) -> tuple[str, ...]:
     return tuple(_PIECE.findall(_UNSPACED.sub(r" \1 ", term)))
 
 
+@lru_cache(maxsize=1 << 13)
 def vocabulary(text: str) -> frozenset[str]:
     """Everything by which a document can be met: its words whole, and the pieces of the compound ones."""
     return frozenset(words(text)).union(_PIECE.findall(indexed(text)))

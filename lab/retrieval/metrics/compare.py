@@ -10,7 +10,6 @@ from lab.retrieval.metrics.scores import ranks_of
 from lab.retrieval.results import ComparisonRow, Mean
 from lab.retrieval.rows import TopicRow
 from lab.statistics.paired import holm, mcnemar_exact, paired_bootstrap
-from lab.statistics.proportions import PLACES
 
 ALPHA = 0.05
 CANNOT_TELL = "cannot tell"
@@ -66,9 +65,8 @@ class _Pair:
             n=difference.n,
             only_first=self.only_first,
             only_second=self.only_second,
-            # The last bits differ from platform to platform.
-            p_hit1=round(self.p_hit1, PLACES),
-            p_hit1_holm=round(p_hit1_holm, PLACES),
+            p_hit1=_significant(self.p_hit1),
+            p_hit1_holm=_significant(p_hit1_holm),
             mrr_difference=difference,
             verdict=_verdict(self.only_first - self.only_second, p_hit1_holm, difference),
         )
@@ -87,6 +85,11 @@ def _by_topic(name: str, arms: Mapping[str, Sequence[TopicRow]]) -> dict[str, To
     if name not in arms:
         raise InputError(f"no arm {name} to compare", f"there are {', '.join(sorted(arms))}")
     return {row.topic: row for row in arms[name] if row.answerable}
+
+
+def _significant(p: float) -> float:
+    """A p-value without its last bits, which differ from platform to platform."""
+    return float(f"{p:.9g}")
 
 
 def _verdict(hit1: int, p_hit1_holm: float, difference: Mean) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.errors import EnvironmentUnusable, SystemFailed
-from lab.retrieval.database import open_read_only, read_facts
+from lab.retrieval.database import open_database, read_facts
 from lab.retrieval.stopwords import folded, stopwords
 from lab.retrieval.systems.base import SCORE_DIGITS, Hit, Ranking
 
@@ -107,7 +107,7 @@ class Bm25:
     def open(self, database: Path) -> None:
         """Reads the facts and indexes them; see ``System``."""
         self.close()
-        with closing(open_read_only(database)) as source:
+        with closing(open_database(database)) as source:
             facts = read_facts(source)
         connection = sqlite3.connect(":memory:", check_same_thread=False)
         try:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.errors import EmbeddingFailed, SystemFailed
-from lab.retrieval.database import open_read_only, read_facts
+from lab.retrieval.database import open_database, read_facts
 from lab.retrieval.embedders.index import DenseIndex, DenseIndexes
 from lab.retrieval.systems.base import Hit, Ranking
 
@@ -41,7 +41,7 @@ class Dense:
         Raises:
             EmbeddingFailed: The facts could not be embedded.
         """
-        with closing(open_read_only(database)) as source:
+        with closing(open_database(database)) as source:
             facts = read_facts(source)
         self._index = self._indexes([(fact.fact_id, fact.content) for fact in facts])
 

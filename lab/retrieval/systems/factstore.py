@@ -46,7 +46,12 @@ class FactstoreSystem:
         return {**asdict(self._settings), **own}
 
     def open(self, database: Path) -> None:
-        """See ``System.open``. An upstream database gets our columns, so it must be a private copy."""
+        """See ``System.open``. An upstream database gets our columns, so it must be a private copy.
+
+        Raises:
+            InputError: There is no database, or not one that this system reads.
+            EmbeddingFailed: The index cannot be made.
+        """
         self.close()
         if not database.is_file():
             raise InputError(f"no database at {database}", "freeze one: lab snapshot freeze")
@@ -57,6 +62,9 @@ class FactstoreSystem:
                 rows = self._connection.execute("SELECT fact_id, content FROM facts ORDER BY fact_id")
                 channel = _Translated(self._index([(row[0], row[1]) for row in rows]))
             self._retriever = Retriever(self._connection, self._settings, channel)
+        except EmbeddingFailed:
+            self.close()
+            raise
         except (StoreUnreadable, sqlite3.Error) as error:
             self.close()
             raise InputError(str(error), "freeze the database again") from error

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from lab.agents.hermes.adapter import AGENT_PYTHON
 from lab.agents.hermes.install import describe, ensure
 from lab.agents.hermes.sources import DEFAULT_BUILD, parse_source
 from lab.agents.select import agent_for
-from lab.errors import InputError, SystemFailed
+from lab.errors import EnvironmentUnusable, InputError, SystemFailed
 from lab.isolation.base import Mount
 from lab.isolation.select import select_backend
 from lab.records import digest
@@ -37,7 +38,13 @@ class Mode(StrEnum):
     PREFETCH = "prefetch"
 
 
-def plugin_program(backend: str = "auto", build: str = DEFAULT_BUILD, *, numpy: bool = True) -> WorkerProgram:
+def plugin_program(
+    backend: str = "auto",
+    build: str = DEFAULT_BUILD,
+    *,
+    numpy: bool = True,
+    progress: Callable[[str], None] | None = None,
+) -> WorkerProgram:
     """The worker that holds the plugin, in the environment that trials use, too.
 
     Args:
@@ -45,18 +52,19 @@ def plugin_program(backend: str = "auto", build: str = DEFAULT_BUILD, *, numpy: 
         build: The agent, as ``lab build --build`` takes it.
         numpy: Whether NumPy is there. A plain installation of the agent has none, and its plugin then leaves out its
             vectors without a word.
+        progress: Told one line before each long step, where something has to be prepared first.
 
     Raises:
         InputError: There is no such backend or build.
         EnvironmentUnusable: No sandbox can be started here, or the environment is not there and cannot be made.
     """
     isolation = select_backend(backend)
-    environment = ensure(isolation.name, parse_source(build))
-    product = str(describe(environment)["product"])
-    variables = {**agent_for(product).environment(), "LAB_PRODUCT": product}
+    tell = progress or _silent
+    environment = ensure(isolation.name, parse_source(build), progress=tell)
+    variables = dict(agent_for(describe(environment)["product"]).environment())
     mounts: tuple[Mount, ...] = ()
     if numpy:
-        mounts = (Mount(ensure_numpy(lambda _line: None), TARGET),)
+        mounts = (Mount(ensure_numpy(tell), TARGET),)
         # One thread: sums in another order would be other sums.
         variables |= {"PYTHONPATH": TARGET, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     source = worker_file("worker.py").read_bytes()
@@ -127,12 +135,11 @@ class HolographicPlugin:
         if not database.is_file():
             raise InputError(f"no database at {database}", "freeze one: lab snapshot freeze")
         self._opened = {}
-        worker = self._running()
-        worker.ask("close")
-        worker.discard(_COPY)
-        self._copies += 1
-        inside = worker.put(database, f"{_COPY}{self._copies}.db")
         try:
+            worker = self._idle()
+            # Each copy has another name: the plugin keeps connections by path, also one that it failed to open.
+            self._copies += 1
+            inside = worker.put(database, f"{_COPY}{self._copies}.db", _COPY)
             opened = worker.ask("open", path=inside, config={"hrr_weight": self._hrr_weight}, seconds=_OPEN_SECONDS)
             if self._rebuild:
                 opened |= worker.ask("rebuild", seconds=_OPEN_SECONDS)
@@ -140,6 +147,8 @@ class HolographicPlugin:
             raise InputError(
                 f"the plugin cannot open {database.name}: {error.kind}: {error.text}", "freeze the database again"
             ) from error
+        except SystemFailed as error:
+            raise EnvironmentUnusable(error.message, error.mend) from error
         self._opened = opened
 
     def search(self, query: str, k: int) -> Ranking:
@@ -215,17 +224,25 @@ class HolographicPlugin:
             raise SystemFailed(f"{NAME} has no database open")
         return self._worker
 
-    def _running(self) -> SandboxedWorker:
-        if self._worker is not None and self._worker.alive:
-            return self._worker
+    def _idle(self) -> SandboxedWorker:
+        """The worker with no database open; another one where the old one is gone, or does not let go."""
+        if self._worker is not None:
+            with contextlib.suppress(SystemFailed):
+                self._worker.ask("close")
+                return self._worker
         self.close()
         program = self._program = self._program or plugin_program()
         self._worker = SandboxedWorker(program)
-        about = self._worker.ask("about", product=program.variables["LAB_PRODUCT"])
+        described = describe(program.environment)
         self._about = {
-            **about,
+            "agent": f"{described['product']} {described['version']}",
+            **self._worker.ask("about"),
             "backend": program.backend.name,
             "build": program.environment.digest,
             "worker": digest(program.source),
         }
         return self._worker
+
+
+def _silent(_line: str) -> None:
+    return

@@ -98,12 +98,13 @@ class SandboxedWorker:
         """Whether it can be asked."""
         return self._connection is not None and self._thread.is_alive()
 
-    def put(self, source: Path, name: str) -> str:
-        """Copies a file into the worker's home, in place of what has that name.
+    def put(self, source: Path, name: str, instead_of: str) -> str:
+        """Copies a file into the worker's home.
 
         Args:
             source: The file.
             name: Name inside.
+            instead_of: All files of the home whose names begin so are removed first.
 
         Returns:
             Its path inside.
@@ -116,19 +117,17 @@ class SandboxedWorker:
             raise self._gone()
         target = self._home / name
         try:
-            # The program owns its home and may have put a link there: the copy is a new file, whatever was at the name.
-            target.unlink(missing_ok=True)
+            for old in self._home.glob(f"{instead_of}*"):
+                old.unlink()
+            # The program owns its home and may put a link there: the copy is a new file, or none.
             with source.open("rb") as read, target.open("xb") as written:
                 shutil.copyfileobj(read, written)
                 _give(written.fileno(), 0o600)
         except OSError as error:
-            raise EnvironmentUnusable(f"{source.name} cannot be copied into the sandbox: {error}") from error
+            raise EnvironmentUnusable(
+                f"{source.name} cannot be copied into the sandbox: {error.strerror}", f"free space under {self._home}"
+            ) from error
         return f"{SANDBOX_HOME}/{name}"
-
-    def discard(self, prefix: str) -> None:
-        """Removes the files of the home whose names begin so."""
-        for path in self._home.glob(f"{prefix}*"):
-            path.unlink(missing_ok=True)
 
     def ask(self, operation: str, *, seconds: float = ASK_SECONDS, **arguments: Any) -> dict[str, Any]:
         """Sends one request and waits for its answer.
@@ -195,7 +194,8 @@ class SandboxedWorker:
         self._thread.join()
         if self._start_failed is not None:
             raise EnvironmentUnusable(self._start_failed.message, self._start_failed.mend)
-        raise EnvironmentUnusable(f"{self._program.name} did not start: {self._cause()}", "lab agent check")
+        why = self._cause() or f"nothing was heard of it within {START_SECONDS:g} s"
+        raise EnvironmentUnusable(f"{self._program.name} did not start: {why}", "lab agent check")
 
     def _listen(self) -> socket.socket:
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -1,0 +1,103 @@
+"""``lab bench check``: a run of another system, or figures that somebody published, against the lab's invariants."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from lab.cli.bench_run import load_named
+from lab.cli.output import print_json, safe, stdout
+from lab.cli.places import DEFAULT_SCENARIOS, JsonOption, ScenariosOption
+from lab.errors import ExitCode, InputError
+
+RunArgument = Annotated[
+    Path | None,
+    typer.Argument(metavar="RUN", help="Run in TREC's form: topic Q0 fact rank score tag."),
+]
+SetOption = Annotated[str, typer.Option("--topics", "-t", metavar="SET", help="Set that it is a run of.")]
+DepthOption = Annotated[int, typer.Option("--k", "-k", min=5, max=1000, help="Depth of the ranking.")]
+PublishedOption = Annotated[
+    list[str],
+    typer.Option(
+        "--published",
+        metavar="NAME=FIGURE",
+        help="A figure as it was printed, repeatable: n, hit1, hit5, hit10, mrr10, mrr_conditional (0 to 1), and "
+        "qrels, the number of topics that are judged.",
+    ),
+]
+FIGURES = ("n", "hit1", "hit5", "hit10", "mrr10")
+
+
+def check(
+    run: RunArgument = None,
+    topics: SetOption = "personal",
+    k: DepthOption = 10,
+    published: PublishedOption = [],  # noqa: B006 - typer copies it
+    scenarios: ScenariosOption = DEFAULT_SCENARIOS,
+    json: JsonOption = False,
+) -> None:
+    """Check a run of another system, or published figures; exit code 1 where an invariant does not hold."""
+    from lab.retrieval.results import Check  # noqa: PLC0415 - pandas and scipy take a second to load
+
+    checks: tuple[Check, ...]
+    told: dict[str, Any] = {}
+    if published:
+        if run:
+            raise InputError("a run and published figures are two things", "check one of them at a time")
+        checks = _published(published)
+    elif run:
+        checks, told = _of_run(run, load_named(topics, scenarios), k)
+    else:
+        raise InputError("nothing to check", "name a run, or figures with --published")
+    broken = [one for one in checks if not one.holds]
+    if json:
+        print_json({**told, "checks": [one.model_dump(mode="json") for one in checks]})
+    else:
+        for line in told.get("figures", []):
+            stdout.print(safe(line), soft_wrap=True)
+        for one in checks:
+            verdict = "[green]holds[/] " if one.holds else "[bold red]broken[/]"
+            stdout.print(f"{verdict} {safe(one.name)}: {safe(one.text)}", soft_wrap=True)
+    if broken:
+        raise typer.Exit(ExitCode.GATE_FAILED)
+
+
+def _published(figures: list[str]) -> tuple[Any, ...]:
+    from lab.retrieval.metrics.invariants import check_published  # noqa: PLC0415 - as above
+
+    given = dict(figure.split("=", 1) for figure in figures if "=" in figure)
+    known = {*FIGURES, "mrr_conditional", "qrels"}
+    if len(given) < len(figures) or not set(given) <= known or not set(FIGURES) <= set(given):
+        raise InputError("these figures are not enough", f"give {', '.join(f'{name}=…' for name in FIGURES)}")
+    try:
+        digits = max(len(given[name].partition(".")[2]) for name in FIGURES[1:])
+        return check_published(
+            int(given["n"]),
+            *(given[name] for name in FIGURES[1:]),
+            digits=digits,
+            mrr_conditional=given.get("mrr_conditional"),
+            qrels=int(given["qrels"]) if "qrels" in given else None,
+        )
+    except ValueError as error:
+        raise InputError(f"a figure is no number: {error}", "write them as they were printed, as .712") from error
+
+
+def _of_run(run: Path, testset: Any, k: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    from lab.report.bench.numbers import interval, mean, share  # noqa: PLC0415 - as above
+    from lab.retrieval.metrics.invariants import checks, judged  # noqa: PLC0415
+    from lab.retrieval.metrics.scores import score_rows  # noqa: PLC0415
+    from lab.retrieval.trec_run import read_run  # noqa: PLC0415
+
+    rows = read_run(run, testset, k)
+    declared = dict(Counter(topic.topic_class for topic in testset.topics if testset.answerable(topic)))
+    scores = score_rows(rows, tuple(declared), depth=k, clusters=len(testset.stores) > 1)
+    found = (*checks(rows, scores, declared_n=declared), judged(rows, testset.qrels))
+    figures = [
+        f"{one.topic_class}, n={one.n}: Hit@1 {share(one.hit1)}, Hit@5 {share(one.hit5)}, Hit@10 {share(one.hit10)}, "
+        f"MRR@10 {mean(one.mrr10)} {interval(one.mrr10)}"
+        for one in scores
+    ]
+    return found, {"figures": figures, "scores": [one.model_dump(mode="json") for one in scores]}
