@@ -14,10 +14,11 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import typer
 from rich.progress import Progress
 
 from lab.cli.output import console, counting_bar, print_json, safe
-from lab.errors import InputError
+from lab.errors import ExitCode, InputError
 from lab.runs.folder import RunFolder
 
 if TYPE_CHECKING:
@@ -89,7 +90,12 @@ def run_bench(request: Request, *, json: bool) -> None:
 
 
 def report_on_bench(folder: RunFolder, *, json: bool) -> None:
-    """Writes all reports of a benchmark run, seals its folder and prints the summary."""
+    """Writes all reports of a benchmark run, seals its folder and prints the summary.
+
+    Raises:
+        Exit: An invariant does not hold: the figures cannot be true.
+    """
+    from lab.report.bench.numbers import failed_checks  # noqa: PLC0415 - see run_bench
     from lab.report.bench.terminal import print_bench  # noqa: PLC0415
     from lab.report.bench.write import write_bench  # noqa: PLC0415
 
@@ -102,6 +108,8 @@ def report_on_bench(folder: RunFolder, *, json: bool) -> None:
     for path in written:
         if path.suffix == ".html":
             console.print(f"report: {safe(path.resolve().as_uri())}", soft_wrap=True)
+    if failed_checks(result):
+        raise typer.Exit(ExitCode.GATE_FAILED)
 
 
 def _ask_all(run: Bench) -> None:

@@ -12,7 +12,8 @@ from lab.retrieval.testset import MAIN_STORE, TestSet
 from lab.snapshots.freeze import freeze
 from lab.snapshots.store import Snapshot, open_snapshot
 
-_DIGITS = 12
+_DIGITS, _LONGEST = 12, 64
+"""Digits of the digest in a snapshot's name, and its longest form; the digest tells long ones apart."""
 
 
 def snapshot_name(testset: TestSet, store: str) -> str:
@@ -24,7 +25,7 @@ def snapshot_name(testset: TestSet, store: str) -> str:
     """
     facts = [fact.model_dump(mode="json") for fact in testset.stores[store]]
     place = testset.name if store == MAIN_STORE else f"{testset.name}.{store}"
-    return f"{place}-{digest({'layout': LAYOUT, 'facts': facts})[:_DIGITS]}"
+    return f"{place[: _LONGEST - _DIGITS - 1]}-{digest({'layout': LAYOUT, 'facts': facts})[:_DIGITS]}"
 
 
 def frozen_store(testset: TestSet, store: str, folder: Path, tell: Callable[[str], None]) -> Snapshot:

@@ -114,6 +114,19 @@ def test_reports_are_rebuilt_from_the_rows_and_a_changed_row_is_refused(
     assert "data:image/svg+xml;base64," in page
     assert lab("report", run, "--json").json == json.loads(before["results.json"])
     file = rows_file(run, "small", "bm25")
+    lines = file.read_text().splitlines()
+    (run / "SHA256SUMS").rename(tmp_path / "seal")
+    file.write_text("\n".join(line for line in lines if '"rank":1' in line) + "\n")
+    other = rows_file(run, "small", "bm25-and")
+    alike = other.read_text()
+    named = {json.loads(line)["topic"] for line in file.read_text().splitlines()}
+    other.write_text("\n".join(line for line in alike.splitlines() if json.loads(line)["topic"] in named) + "\n")
+    flattered = lab("report", run)
+    assert flattered.code == 1
+    assert "invariant broken" in flattered.err
+    file.write_text("\n".join(lines) + "\n")
+    other.write_text(alike)
+    (tmp_path / "seal").rename(run / "SHA256SUMS")
     file.write_text(file.read_text().replace('"rank":1', '"rank":2', 1))
     refused = lab("report", run)
     assert refused.code == 2
