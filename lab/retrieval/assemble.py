@@ -10,13 +10,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from lab.errors import InputError
-from lab.records import file_digest
+from lab.records import file_digest, first_fault
 from lab.retrieval.metrics.compare import compare_arms
 from lab.retrieval.metrics.invariants import asked, checks
 from lab.retrieval.metrics.noise import INJECTED, gate_rows, noise
 from lab.retrieval.metrics.scores import score_rows
 from lab.retrieval.results import LOCK, ArmResult, BenchResult, GapRow, Mean, SetInfo, SetResult
-from lab.retrieval.rows import PASSES, TopicRow, first_fault, read_passes, read_rows, rows_file
+from lab.retrieval.rows import PASSES, TopicRow, read_passes, read_rows, rows_file
 from lab.retrieval.testset import Purpose
 from lab.runs.folder import RunFolder
 from lab.statistics.independent import Estimate, difference

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import Field, ValidationError
 
 from lab.errors import InputError
-from lab.records import Record
+from lab.records import Record, first_fault
 
 ROWS = "rows"
 """Folder of the rows in a bench's run folder: ``rows/<set>/<arm>.jsonl``, and beside each file the two that follow."""
@@ -124,12 +124,6 @@ def read_passes(path: Path) -> Passes:
         raise InputError(f"{path} cannot be read: {error.strerror}", _MEND) from error
     except ValidationError as error:
         raise InputError(f"{path} is damaged: {first_fault(error)}", _MEND) from error
-
-
-def first_fault(error: ValidationError) -> str:
-    """The first fault of a record in one line: which field, and what of it."""
-    told = error.errors()[0]
-    return f"{'.'.join(map(str, told['loc']))} {told['msg']}".strip()
 
 
 def _rows(path: Path) -> Iterator[TopicRow]:

@@ -10,8 +10,7 @@ import numpy as np
 from pydantic import ValidationError, model_validator
 
 from lab.errors import InputError
-from lab.records import Record
-from lab.retrieval.rows import first_fault
+from lab.records import Record, first_fault
 
 TIMING = "timing.json"
 """The file in a bench's run folder."""

@@ -323,3 +323,22 @@ def test_runs_of_others_are_checked(lab: LabCommand, small_set: Path, tmp_path: 
     over_hits_only = lab("bench", "check", *given, "--published", "mrr10=.842")
     assert over_hits_only.code == 1
     assert "broken" in over_hits_only.out
+
+
+@pytest.mark.parametrize("wrong", ["n=0", "n=-3", "hit1=1/0", "mrr10=nan", "qrels=0"])
+def test_figures_that_are_none_are_refused(lab: LabCommand, wrong: str) -> None:
+    """Over no topic every figure would pass."""
+    given = {"n": "73", "hit1": ".616", "hit5": ".808", "hit10": ".836", "mrr10": ".704"}
+    given |= dict([wrong.split("=")])
+    done = lab(
+        "bench", "check", *(part for name, value in given.items() for part in ("--published", f"{name}={value}"))
+    )
+    assert (done.code, done.is_one_clear_line()) == (2, True), done.err
+
+
+def test_a_figure_with_more_digits_than_the_others_makes_none_of_them_wrong(lab: LabCommand) -> None:
+    given = {"n": "73", "hit1": ".616", "hit5": ".808", "hit10": ".836", "mrr10": ".70401"}
+    done = lab(
+        "bench", "check", *(part for name, value in given.items() for part in ("--published", f"{name}={value}"))
+    )
+    assert done.code == 0, done.out

@@ -251,6 +251,15 @@ def test_the_longest_name_of_a_set_still_names_a_snapshot(testset: TestSet, tmp_
     assert shot.manifest.name == snapshot_name(long, MAIN_STORE)
 
 
+def test_two_labs_may_freeze_the_same_set_at_once(testset: TestSet, tmp_path: Path) -> None:
+    def while_ours_is_being_made(_line: str) -> None:
+        frozen_store(testset, MAIN_STORE, tmp_path, lambda _line: None)
+
+    ours = frozen_store(testset, MAIN_STORE, tmp_path, while_ours_is_being_made)
+    assert ours.manifest.name == snapshot_name(testset, MAIN_STORE)
+    assert [path.name for path in tmp_path.iterdir()] == [ours.manifest.name]
+
+
 def test_a_snapshot_is_named_after_its_facts(testset: TestSet) -> None:
     first = testset.stores[MAIN_STORE][0]
     other = first.model_copy(update={"text": first.text + "!"})

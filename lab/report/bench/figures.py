@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -121,6 +122,9 @@ def _figure(draw: Callable[[Axes], None], size: Sequence[float], alt: str) -> Fi
             axes.spines[side].set_visible(False)
         draw(axes)
         stream = io.BytesIO()
-        canvas.savefig(stream, format="svg", metadata={"Date": None, "Creator": None})
+        with warnings.catch_warnings():
+            # The browser draws the text with fonts of its own; that matplotlib's lacks a sign is of no concern.
+            warnings.filterwarnings("ignore", message=r"Glyph \d+", category=UserWarning)
+            canvas.savefig(stream, format="svg", metadata={"Date": None, "Creator": None})
     encoded = base64.b64encode(stream.getvalue()).decode()
     return Figure(Markup(f"data:image/svg+xml;base64,{encoded}"), alt)  # noqa: S704 - base 64
