@@ -73,16 +73,25 @@ def _published(figures: list[str]) -> tuple[Any, ...]:
     if len(given) < len(figures) or not set(given) <= known or not set(FIGURES) <= set(given):
         raise InputError("these figures are not enough", f"give {', '.join(f'{name}=…' for name in FIGURES)}")
     try:
-        digits = max(len(given[name].partition(".")[2]) for name in FIGURES[1:])
+        # Of the least precise one: figures that were printed with fewer digits than others must not look wrong.
+        digits = min(len(given[name].partition(".")[2]) for name in given if name not in ("n", "qrels"))
         return check_published(
-            int(given["n"]),
+            _topics(given["n"]),
             *(given[name] for name in FIGURES[1:]),
             digits=digits,
             mrr_conditional=given.get("mrr_conditional"),
-            qrels=int(given["qrels"]) if "qrels" in given else None,
+            qrels=_topics(given["qrels"]) if "qrels" in given else None,
         )
-    except ValueError as error:
+    except (ValueError, ZeroDivisionError) as error:
         raise InputError(f"a figure is no number: {error}", "write them as they were printed, as .712") from error
+
+
+def _topics(figure: str) -> int:
+    """A number of topics; over none of them every figure would pass."""
+    number = int(figure)
+    if number < 1:
+        raise ValueError(f"{number} topics")
+    return number
 
 
 def _of_run(run: Path, testset: Any, k: int) -> tuple[tuple[Any, ...], dict[str, Any]]:

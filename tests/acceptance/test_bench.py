@@ -114,6 +114,19 @@ def test_reports_are_rebuilt_from_the_rows_and_a_changed_row_is_refused(
     assert "data:image/svg+xml;base64," in page
     assert lab("report", run, "--json").json == json.loads(before["results.json"])
     file = rows_file(run, "small", "bm25")
+    lines = file.read_text().splitlines()
+    (run / "SHA256SUMS").rename(tmp_path / "seal")
+    file.write_text("\n".join(line for line in lines if '"rank":1' in line) + "\n")
+    other = rows_file(run, "small", "bm25-and")
+    alike = other.read_text()
+    named = {json.loads(line)["topic"] for line in file.read_text().splitlines()}
+    other.write_text("\n".join(line for line in alike.splitlines() if json.loads(line)["topic"] in named) + "\n")
+    flattered = lab("report", run)
+    assert flattered.code == 1
+    assert "invariant broken" in flattered.err
+    file.write_text("\n".join(lines) + "\n")
+    other.write_text(alike)
+    (tmp_path / "seal").rename(run / "SHA256SUMS")
     file.write_text(file.read_text().replace('"rank":1', '"rank":2', 1))
     refused = lab("report", run)
     assert refused.code == 2
@@ -310,3 +323,22 @@ def test_runs_of_others_are_checked(lab: LabCommand, small_set: Path, tmp_path: 
     over_hits_only = lab("bench", "check", *given, "--published", "mrr10=.842")
     assert over_hits_only.code == 1
     assert "broken" in over_hits_only.out
+
+
+@pytest.mark.parametrize("wrong", ["n=0", "n=-3", "hit1=1/0", "mrr10=nan", "qrels=0"])
+def test_figures_that_are_none_are_refused(lab: LabCommand, wrong: str) -> None:
+    """Over no topic every figure would pass."""
+    given = {"n": "73", "hit1": ".616", "hit5": ".808", "hit10": ".836", "mrr10": ".704"}
+    given |= dict([wrong.split("=")])
+    done = lab(
+        "bench", "check", *(part for name, value in given.items() for part in ("--published", f"{name}={value}"))
+    )
+    assert (done.code, done.is_one_clear_line()) == (2, True), done.err
+
+
+def test_a_figure_with_more_digits_than_the_others_makes_none_of_them_wrong(lab: LabCommand) -> None:
+    given = {"n": "73", "hit1": ".616", "hit5": ".808", "hit10": ".836", "mrr10": ".70401"}
+    done = lab(
+        "bench", "check", *(part for name, value in given.items() for part in ("--published", f"{name}={value}"))
+    )
+    assert done.code == 0, done.out

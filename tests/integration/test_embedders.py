@@ -216,6 +216,14 @@ def test_the_whole_set_shifted_by_one(index: DenseIndex, make: Callable[[DenseIn
     assert "20 rows of 20 computed again" in next(f.text for f in report.findings if f.check == "recomputed")
 
 
+@pytest.mark.parametrize("factor", [3.0, 0.5, float("nan")])
+def test_vectors_that_are_no_unit_vectors(index: DenseIndex, factor: float) -> None:
+    """Their cosines with the true ones are too large, too small or no number, which is below no threshold."""
+    matrix = index.vectors.matrix.copy()
+    matrix[7] *= factor
+    assert "length" in names(check(resealed(index, matrix), ROWS))
+
+
 def test_ids_shifted_against_their_vectors(index: DenseIndex) -> None:
     shifted = DenseIndex(np.roll(index.fact_ids, 1).tolist(), index.vectors, index.embedder)
     assert names(check(shifted, ROWS)) == {"rows"}

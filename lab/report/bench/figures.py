@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -202,7 +203,10 @@ def _figure(draw: Callable[[Axes], None], size: Sequence[float], alt: str) -> Fi
             axes.spines[side].set_visible(False)
         draw(axes)
         stream = io.BytesIO()
-        canvas.savefig(stream, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+        with warnings.catch_warnings():
+            # The browser draws the text with fonts of its own; that matplotlib's lacks a sign is of no concern.
+            warnings.filterwarnings("ignore", message=r"Glyph \d+", category=UserWarning)
+            canvas.savefig(stream, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     head, tag, rest = stream.getvalue().partition(b"<defs>")
     encoded = base64.b64encode(head + _DARK + tag + rest).decode()
     return Figure(Markup(f"data:image/svg+xml;base64,{encoded}"), alt)  # noqa: S704 - base 64

@@ -13,7 +13,7 @@ from lab.report.write import write_files
 from lab.retrieval.assemble import assemble
 from lab.retrieval.results import RESULTS, BenchResult
 from lab.retrieval.rows import read_rows
-from lab.retrieval.timing import TIMING, BenchTiming
+from lab.retrieval.timing import TIMING, BenchTiming, read_times
 from lab.runs.folder import RunFolder
 
 
@@ -31,7 +31,7 @@ def write_bench(folder: RunFolder) -> tuple[BenchResult, list[Path]]:
         OSError: A file cannot be written.
     """
     result = assemble(folder)
-    timing = BenchTiming.model_validate(folder.read(TIMING))
+    timing = read_times(folder.path / TIMING, BenchTiming)
     rows = {one.info.name: {arm.arm: read_rows(folder.path / arm.rows_file) for arm in one.arms} for one in result.sets}
     renders = {
         RESULTS: partial(render_json, result),
