@@ -2,35 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import io
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from markupsafe import Markup
-
+from lab.report.svg import INKS, MARKS, Figure, draw_figure, plain
 from lab.retrieval.results import SetResult
-from lab.text import printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-_INKS = ("#1f7674", "#b3541e", "#5b4b8a", "#7a7a2f", "#a02162", "#3b6ea5", "#555b60")
-_MARKS = "osD^vPX"
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A figure.
-
-    Attributes:
-        source: ``data:`` address of the SVG, in base 64, so that nothing in it can be markup.
-        alt: What it shows, for those who do not see it.
-    """
-
-    source: Markup
-    alt: str
 
 
 def quality_figure(result: SetResult) -> Figure | None:
@@ -50,13 +28,13 @@ def quality_figure(result: SetResult) -> Figure | None:
                 values,
                 ys,
                 xerr=[lows, highs],
-                fmt=_MARKS[number % len(_MARKS)],
-                color=_INKS[number % len(_INKS)],
+                fmt=MARKS[number % len(MARKS)],
+                color=INKS[number % len(INKS)],
                 markersize=5,
                 linewidth=1.2,
-                label=_label(arm.arm),
+                label=plain(arm.arm),
             )
-        names = [f"{_label(c)} (n={s.n})" for c, s in zip(classes, result.arms[0].scores, strict=True)]
+        names = [f"{plain(c)} (n={s.n})" for c, s in zip(classes, result.arms[0].scores, strict=True)]
         axes.set_yticks(range(len(classes)), names)
         axes.invert_yaxis()
         axes.set_xlim(-0.02, 1.02)
@@ -65,7 +43,7 @@ def quality_figure(result: SetResult) -> Figure | None:
 
     height = 1.2 + 0.17 * len(classes) * len(result.arms)
     alt = f"MRR at 10 with its interval for each arm on {result.info.name}, by class; the tables below hold the numbers"
-    return _figure(draw, (9.0, height), alt)
+    return draw_figure(draw, (9.0, height), alt)
 
 
 def noise_figure(result: SetResult) -> Figure | None:
@@ -88,8 +66,8 @@ def noise_figure(result: SetResult) -> Figure | None:
                 marker=".",
                 markersize=4,
                 linewidth=1.2,
-                color=_INKS[number % len(_INKS)],
-                label=_label(arm.arm),
+                color=INKS[number % len(INKS)],
+                label=plain(arm.arm),
             )
         axes.set_xlim(-0.02, 1.02)
         axes.set_ylim(-0.02, 1.02)
@@ -98,29 +76,4 @@ def noise_figure(result: SetResult) -> Figure | None:
         axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
 
     alt = f"What a threshold on the raw cosine costs and saves on {result.info.name}; the table below holds the numbers"
-    return _figure(draw, (7.5, 3.4), alt)
-
-
-def _label(text: str) -> str:
-    # matplotlib takes $…$ for mathematics and leaves out labels that begin with an underscore.
-    return printable(text, limit=40).replace("$", r"\$").lstrip("_")
-
-
-def _figure(draw: Callable[[Axes], None], size: Sequence[float], alt: str) -> Figure | None:
-    try:
-        import matplotlib  # noqa: PLC0415 - an extra, and slow to load
-        from matplotlib.figure import Figure as Canvas  # noqa: PLC0415
-    except ImportError:
-        return None
-    with matplotlib.rc_context({"svg.hashsalt": "lab", "svg.fonttype": "none", "font.size": 9, "axes.grid": True}):
-        canvas = Canvas(figsize=(size[0], size[1]), layout="constrained")
-        axes = canvas.add_subplot()
-        axes.set_axisbelow(True)
-        axes.grid(color="#dddddd", linewidth=0.6)
-        for side in ("top", "right"):
-            axes.spines[side].set_visible(False)
-        draw(axes)
-        stream = io.BytesIO()
-        canvas.savefig(stream, format="svg", metadata={"Date": None, "Creator": None})
-    encoded = base64.b64encode(stream.getvalue()).decode()
-    return Figure(Markup(f"data:image/svg+xml;base64,{encoded}"), alt)  # noqa: S704 - base 64
+    return draw_figure(draw, (7.5, 3.4), alt)
