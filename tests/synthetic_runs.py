@@ -12,6 +12,12 @@ import yaml
 from lab.agents.base import Setup
 from lab.contamination.scenarios.scenario import Scenario
 from lab.records import Role, TrialResult
+from lab.retrieval.arms import Arm
+from lab.retrieval.bench import Bench, Work
+from lab.retrieval.data.load import load_set
+from lab.retrieval.frozen import frozen_store
+from lab.retrieval.systems.bm25 import Bm25, Match, Tokenizer
+from lab.retrieval.testset import MAIN_STORE
 from lab.runs.folder import RESULT
 from tests.factories import ALWAYS, FAITHFUL, NEVER, quiet, result
 from tests.planted import BUILDS, make
@@ -79,3 +85,21 @@ def write_run(root: Path, ending: Ending, *, setups: tuple[str, ...] = ("default
             (folder / RESULT).write_text(ended.model_dump_json())
     suite.folder.seal()
     return suite.folder.path
+
+
+def write_bench_run(root: Path) -> Path:
+    """Runs a real benchmark: BM25 and its negative control, on every third topic of the hold-out."""
+    whole = load_set(FOLDER / "retrieval" / "holdout")
+    topics = whole.topics[::3]
+    named = {topic.id for topic in topics}
+    part = whole.model_copy(update={"topics": topics, "qrels": {t: r for t, r in whole.qrels.items() if t in named}})
+    shot = frozen_store(part, MAIN_STORE, root / "snapshots", lambda _line: None)
+    arms = [
+        Arm("bm25", "any word", "bm25", {"match": "or"}, lambda: Bm25(Tokenizer.UNICODE61), None),
+        Arm("bm25-and", "every word", "bm25", {"match": "and"}, lambda: Bm25(Tokenizer.UNICODE61, Match.AND), None),
+    ]
+    facts = {"embedder": None, "vectors": [], "absent": []}
+    work = Work(sets=[(part, {MAIN_STORE: shot})], arms=arms, k=10, fresh=False, facts=facts)
+    made = Bench.start(root / "reports", work)
+    made.run(lambda _what, _n: None)
+    return made.folder.path

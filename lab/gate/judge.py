@@ -184,7 +184,7 @@ class _Ends:
         return Verdict.UNMET, f"{self.tested:.3f} is {beyond} {limit:g}"
 
     def _within(self, value: float, limit: float) -> bool:
-        return self.sign * round(value, PLACES) <= self.sign * limit
+        return self.sign * round(value, PLACES) <= self.sign * round(limit, PLACES)
 
 
 def _ends(rule: AnyRule, number: Measured, before: Measured | None) -> _Ends:

@@ -93,11 +93,11 @@ class _Lines:
 
     def of(self, place: tuple[int | str, ...]) -> int:
         """The line of what an error is about: the key, or else the head of its table; 0 where neither is found."""
-        in_rule = place[0] == "rule" and len(place) > 1
+        in_rule = _in_rule(place)
         head = self.rule(int(place[1])) if in_rule else self._table
-        key = place[-1]
-        if head and isinstance(key, str):
-            wanted = re.compile(rf"\s*[\"']?{re.escape(key)}[\"']?\s*=")
+        keys = place[3:] if in_rule else place  # a rule's number is followed by its kind
+        if head and keys:
+            wanted = re.compile(rf"\s*[\"']?{re.escape(str(keys[0]))}[\"']?\s*=")
             for number, line in enumerate(self._lines[head:], head + 1):
                 if line.lstrip().startswith("["):
                     break
@@ -107,7 +107,11 @@ class _Lines:
 
 
 def _place(place: tuple[int | str, ...]) -> str:
-    return f"rule {int(place[1]) + 1}: " if place[:1] == ("rule",) and len(place) > 1 else ""
+    return f"rule {int(place[1]) + 1}: " if _in_rule(place) else ""
+
+
+def _in_rule(place: tuple[int | str, ...]) -> bool:
+    return place[:1] == ("rule",) and len(place) > 1
 
 
 def _fault(error: ErrorDetails) -> str:
@@ -121,8 +125,6 @@ def _fault(error: ErrorDetails) -> str:
             return f"{error['input']!r} is no {key}"
         case "value_error" | "no_number":
             return error["msg"].removeprefix("Value error, ")
-        case _ if isinstance(key, int):
-            return error["msg"]
         case _:
             return f"{key}: {error['msg'][:1].lower()}{error['msg'][1:]}"
 
@@ -131,13 +133,15 @@ def _mend(error: ErrorDetails) -> str:
     known: Iterable[str] = ()
     given = error["loc"][-1] if error["loc"] else ""
     if error["type"] == "extra_forbidden":
-        known = _keys(_RULES[str(error["loc"][2])] if error["loc"][0] == "rule" else Gate)
+        known = _keys(_RULES[str(error["loc"][2])] if _in_rule(error["loc"]) else Gate)
     elif error["type"] in ("enum", "literal_error"):
         known, given = _values(error), error["input"]
-    if not known:
+    words = [str(word) for word in known]
+    if not words:
         return _GUIDE
-    names = ", ".join(known)
-    near = difflib.get_close_matches(str(given), list(known), n=1, cutoff=0.4)
+    near = [word for word in words if word.startswith(str(given))]
+    near = near or difflib.get_close_matches(str(given), words, n=1, cutoff=0.4)
+    names = "; ".join(words)
     return f"did you mean {near[0]!r}? There are: {names}" if near else f"one of: {names}"
 
 

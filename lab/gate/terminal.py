@@ -58,7 +58,7 @@ def _cells(each: Judgement) -> tuple[str, ...]:
 
 
 def _budget(result: GateResult) -> str:
-    told = f"errors: {result.errors} of {result.planned} planned, the budget is {result.error_budget:.0%}"
+    told = f"errors: {result.errors} of {result.planned} planned, the budget is {100 * result.error_budget:g} %"
     return f"[bold red]{told}: blown[/]" if result.budget_blown else told
 
 
