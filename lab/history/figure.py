@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _MEND = "pip install 'agent-memory-lab[bench]'"
 _WIDTH, _HEIGHT = 9.0, 2.9
-_MOST_LABELS = 12
+_MOST_LABELS = 7
 
 
 def trend_svg(panels: Sequence[Panel]) -> bytes:
