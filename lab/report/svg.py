@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 INKS = ("#1f7674", "#b3541e", "#5b4b8a", "#7a7a2f", "#a02162", "#3b6ea5", "#555b60")
 MARKS = "osD^vPX"
+_DARK = b"<style>@media (prefers-color-scheme: dark) { svg { filter: invert(1) hue-rotate(180deg) } }</style>\n"
+"""An image knows the reader's colour scheme; black lines become white and hues stay."""
 
 
 @dataclass(frozen=True)
@@ -76,5 +78,6 @@ def draw_svg(draws: list[Callable[[Axes], None]], size: tuple[float, float]) -> 
                 axes.spines[side].set_visible(False)
             draw(axes)
         stream = io.BytesIO()
-        canvas.savefig(stream, format="svg", metadata={"Date": None, "Creator": None})
-    return stream.getvalue()
+        canvas.savefig(stream, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    head, tag, rest = stream.getvalue().partition(b"<defs>")
+    return head + _DARK + tag + rest

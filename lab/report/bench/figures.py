@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from lab.report.svg import INKS, MARKS, Figure, draw_figure, plain
 from lab.retrieval.results import SetResult
+from lab.retrieval.rows import TopicRow
+from lab.retrieval.timing import ArmTiming
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+_MISSED = 11
+"""Where a topic without a relevant fact among the first ten is drawn."""
 
 
 def quality_figure(result: SetResult) -> Figure | None:
@@ -44,6 +51,80 @@ def quality_figure(result: SetResult) -> Figure | None:
     height = 1.2 + 0.17 * len(classes) * len(result.arms)
     alt = f"MRR at 10 with its interval for each arm on {result.info.name}, by class; the tables below hold the numbers"
     return draw_figure(draw, (9.0, height), alt)
+
+
+def rank_figure(result: SetResult, rows: Mapping[str, Sequence[TopicRow]]) -> Figure | None:
+    """Where two arms put the first relevant fact of each topic: the first arm against the best of the others.
+
+    Args:
+        result: The set.
+        rows: Rows by arm.
+    """
+    if len(result.arms) < 2:
+        return None
+    first, *others = result.arms
+    second = max(others, key=lambda arm: (arm.scores[0].mrr10.value if arm.scores[0].mrr10 else None) or 0.0)
+    ranks = [
+        {row.topic: row.rank for row in rows[arm.arm] if row.answerable and not row.error} for arm in (first, second)
+    ]
+    both = Counter((ranks[0][topic] or _MISSED, ranks[1][topic] or _MISSED) for topic in ranks[0] if topic in ranks[1])
+    if not both or max(max(pair) for pair in both) > _MISSED:
+        return None
+
+    def draw(axes: Axes) -> None:
+        points = sorted(both.items())
+        most = max(both.values())
+        axes.scatter(
+            [x for (x, _), _ in points],
+            [y for (_, y), _ in points],
+            s=[30 + 550 * count / most for _, count in points],
+            c=[INKS[0] if y < x else INKS[1] if y > x else INKS[6] for (x, y), _ in points],
+            alpha=0.85,
+        )
+        for (x, y), count in points:
+            axes.annotate(
+                str(count), (x, y), ha="left", va="bottom", xytext=(4, 4), textcoords="offset points", fontsize=7
+            )
+        places = [*range(1, _MISSED)]
+        for set_ticks, set_limits in ((axes.set_xticks, axes.set_xlim), (axes.set_yticks, axes.set_ylim)):
+            set_ticks([*places, _MISSED], [*map(str, places), "none"])
+            set_limits(0.2, _MISSED + 0.9)
+        axes.invert_yaxis()
+        axes.set_xlabel(f"rank by {plain(first.arm)}")
+        axes.set_ylabel(f"rank by {plain(second.arm)}")
+
+    better = sum(count for (x, y), count in both.items() if y < x)
+    worse = sum(count for (x, y), count in both.items() if y > x)
+    alt = (
+        f"Rank of the first relevant fact by {first.arm} and by {second.arm} on {result.info.name}, n={both.total()}: "
+        f"{better} topics are better by the second, {worse} worse, {both.total() - better - worse} the same"
+    )
+    return draw_figure(draw, (6.0, 4.6), alt)
+
+
+def _ranks(rows: Sequence[TopicRow]) -> dict[str, int]:
+    """Rank of the first relevant fact by topic; one that is not among the first ten is drawn as missed."""
+    return {row.topic: min(row.rank or _MISSED, _MISSED) for row in rows if row.answerable and not row.error}
+
+
+def latency_figure(arms: Mapping[str, ArmTiming], name: str) -> Figure | None:
+    """Median and 95th percentile of a query, by arm, on a logarithmic scale."""
+    known = [(arm, timing.p50["total"], timing.p95["total"]) for arm, timing in arms.items() if "total" in timing.p50]
+    if not known:
+        return None
+
+    def draw(axes: Axes) -> None:
+        for row, (_, middle, high) in enumerate(known):
+            axes.plot([middle, high], [row, row], color=INKS[0], linewidth=1.4)
+            axes.plot([middle], [row], marker="o", color=INKS[0], markersize=5)
+            axes.plot([high], [row], marker="|", color=INKS[0], markersize=9)
+        axes.set_xscale("log")
+        axes.set_yticks(range(len(known)), [plain(arm) for arm, *_ in known])
+        axes.invert_yaxis()
+        axes.set_xlabel("milliseconds a query: median and 95th percentile")
+
+    alt = f"Latency of a query on {name}, median and 95th percentile by arm; the table below holds the numbers"
+    return draw_figure(draw, (7.5, 0.9 + 0.28 * len(known)), alt)
 
 
 def noise_figure(result: SetResult) -> Figure | None:

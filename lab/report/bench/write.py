@@ -32,15 +32,10 @@ def write_bench(folder: RunFolder) -> tuple[BenchResult, list[Path]]:
     """
     result = assemble(folder)
     timing = BenchTiming.model_validate(folder.read(TIMING))
-    rows = (
-        (one.info.name, arm.arm, row)
-        for one in result.sets
-        for arm in one.arms
-        for row in read_rows(folder.path / arm.rows_file)
-    )
+    rows = {one.info.name: {arm.arm: read_rows(folder.path / arm.rows_file) for arm in one.arms} for one in result.sets}
     renders = {
         RESULTS: partial(render_json, result),
-        "report.html": partial(render_html, folder.run_id, result, timing),
+        "report.html": partial(render_html, folder.run_id, result, timing, rows),
         "report.md": partial(render_markdown, folder.run_id, result),
         "topics.csv": partial(render_csv, rows),
     }
