@@ -214,8 +214,8 @@ def _estimate(number: Measured) -> Estimate:
 def _worse_by(number: Measured, before: Measured | None) -> Estimate:
     """By how much a number is worse than the baseline's, with the interval of the difference.
 
-    The two are taken as independent, which they are not where the same scenarios or topics were asked: the interval is
-    then wider than a paired one, so it may fail to decide, and does not pass what should fail.
+    The two are taken as independent. Where the same scenarios or topics came out alike in both runs, a paired interval
+    would be narrower, so this one may fail to decide.
     """
     if before is None:
         raise Undecided("the baseline has no such number, or several builds to choose from")
