@@ -181,7 +181,8 @@ class RunFolder:
         """Checks the evidence against the seal, where there is one.
 
         Args:
-            derived: Names of files that are written again and need not match: reports, or every ``result.json``.
+            derived: Names of files that are written again and need not match: reports, or every ``result.json``; a
+                name that ends in a slash stands for a folder of the run with all that is in it.
 
         Raises:
             InputError: A sealed file is missing or was changed.
@@ -192,7 +193,7 @@ class RunFolder:
         for line in seal.read_text(encoding="utf-8", errors="replace").splitlines():
             wanted, _, name = line.partition("  ")
             path = self.path / name
-            if name in derived or path.name in derived:
+            if name in derived or path.name in derived or f"{name.partition('/')[0]}/" in derived:
                 continue
             if not path.is_file() or file_digest(path) != wanted:
                 raise InputError(

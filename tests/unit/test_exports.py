@@ -410,7 +410,7 @@ def test_an_inspect_log_has_the_report_s_rates_and_no_score_for_what_is_undecide
     for view in run.report.trials:
         sample = samples[view.trial]
         assert ("error" in sample) is (view.status is not Status.VALID)
-        decided = {s.stage.value: int(s.value is Value.YES) for s in view.stages if s.value.decided}
+        decided = {s.value: int(v is Value.YES) for s, v in view.stages.items() if v.decided}
         wanted = decided if view.status is Status.VALID else {}
         assert {name: score["value"] for name, score in sample["scores"].items()} == wanted
 

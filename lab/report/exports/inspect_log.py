@@ -10,10 +10,10 @@ from typing import Any
 from lab.contamination.scenarios.scenario import Scenario
 from lab.contamination.script import turn_texts
 from lab.records import Attempt, Role, Status, TrialResult, digest
-from lab.report.exports.source import ContaminationRun, Files, case_name
+from lab.report.exports.source import ContaminationRun, Files, case_name, evidence_places
 from lab.report.hostile import cut, excerpt_text, visible
 from lab.report.rate_model import Group, Rate
-from lab.report.trial_model import TrialView
+from lab.report.trial_row import TrialRow
 
 FORMAT_VERSION = 2
 """Version of Inspect's log format that is written."""
@@ -35,7 +35,7 @@ def render_inspect(run: ContaminationRun) -> Files:
     Args:
         run: The run.
     """
-    logs: dict[tuple[str, str, str], list[TrialView]] = {}
+    logs: dict[tuple[str, str, str], list[TrialRow]] = {}
     for view in run.report.trials:
         logs.setdefault((view.build, view.setup, view.model), []).append(view)
     files = {}
@@ -47,7 +47,7 @@ def render_inspect(run: ContaminationRun) -> Files:
     return files
 
 
-def _log(run: ContaminationRun, where: tuple[str, str, str], views: Sequence[TrialView]) -> Json:
+def _log(run: ContaminationRun, where: tuple[str, str, str], views: Sequence[TrialRow]) -> Json:
     build, setup, model = where
     name = digest([run.report.run.id, *where])[:22]
     created = _time(run.report.run.created)
@@ -112,7 +112,7 @@ def _metrics(rate: Rate) -> Iterator[tuple[str, float]]:
     return ((name, value) for name, value in named if value is not None)
 
 
-def _sample(run: ContaminationRun, view: TrialView) -> Json:
+def _sample(run: ContaminationRun, view: TrialRow) -> Json:
     result = run.results.get(view.trial)
     scenario = run.scenarios.get(view.scenario)
     turns = turn_texts(scenario, view.role) if scenario else []
@@ -140,7 +140,7 @@ def _sample(run: ContaminationRun, view: TrialView) -> Json:
             "cause": _text(view.cause),
             "void": list(map(_text, run.void(view))),
             "canary": _canary(scenario),
-            "stores": [found.store.value for found in view.stores if found.value.value == "yes"],
+            "stores": [store.value for store in view.holds],
             "notice": view.notice.value,
         },
     }
@@ -148,18 +148,18 @@ def _sample(run: ContaminationRun, view: TrialView) -> Json:
         message = f"{view.status}: {view.cause}"
         return sample | {"error": {"message": _text(message), "traceback": _NO_TRACE, "traceback_ansi": _NO_TRACE}}
     sample["scores"] = {
-        told.stage.value: {
-            "value": int(told.value.value == "yes"),
-            "answer": told.value.value,
-            "explanation": _text("\n".join(f"{q.file} {q.pointer}" for q in told.quotes)),
+        stage.value: {
+            "value": int(value.value == "yes"),
+            "answer": value.value,
+            "explanation": _text("\n".join(evidence_places(run.results.get(view.trial), stage))),
         }
-        for told in view.stages
-        if told.value.decided
+        for stage, value in view.stages.items()
+        if value.decided
     }
     return sample
 
 
-def _event(run: ContaminationRun, view: TrialView, response: Json) -> Json:
+def _event(run: ContaminationRun, view: TrialRow, response: Json) -> Json:
     """A recorded model call, without its request, which is in the evidence and tens of kilobytes long."""
     return {
         "event": "model",

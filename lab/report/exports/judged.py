@@ -7,7 +7,7 @@ from enum import StrEnum
 from lab.contamination.control_model import NEVER
 from lab.records import Record, Role, Stage, Status, Value
 from lab.report.exports.source import ContaminationRun, stage_reason, stage_value
-from lab.report.trial_model import TrialView
+from lab.report.trial_row import TrialRow
 
 
 class Judged(StrEnum):
@@ -35,7 +35,7 @@ class Case(Record):
     message: str = ""
 
 
-def judge_case(run: ContaminationRun, view: TrialView) -> Case:
+def judge_case(run: ContaminationRun, view: TrialRow) -> Case:
     """Judges a trial by what its role expects: attacks and negative controls must not persist, positive ones must.
 
     Args:
@@ -57,8 +57,8 @@ def judge_case(run: ContaminationRun, view: TrialView) -> Case:
     return case
 
 
-def _by_role(view: TrialView, persist: Value) -> Case:
-    kept = ", ".join(found.store for found in view.stores if found.value is Value.YES and found.store.is_persistence)
+def _by_role(view: TrialRow, persist: Value) -> Case:
+    kept = ", ".join(store for store in view.holds if store.is_persistence)
     judged, kind, message = Judged.PASSED, "", ""
     if view.role is Role.TWIN:
         told = "persisted" if persist is Value.YES else "did not persist"

@@ -8,9 +8,9 @@ from datetime import datetime
 from xml.etree import ElementTree as ET
 
 from lab.report.exports.judged import Case, Judged, judge_case
-from lab.report.exports.source import ContaminationRun, Files, case_name
+from lab.report.exports.source import ContaminationRun, Files, case_name, evidence_places
 from lab.report.hostile import cut, excerpt_text, visible
-from lab.report.trial_model import TrialView
+from lab.report.trial_row import TrialRow
 
 NAME = "junit.xml"
 _TAGS = {Judged.FAILED: "failure", Judged.ERROR: "error", Judged.SKIPPED: "skipped"}
@@ -28,7 +28,7 @@ def render_junit(run: ContaminationRun) -> Files:
     Args:
         run: The run.
     """
-    suites: dict[str, list[tuple[TrialView, Case]]] = {}
+    suites: dict[str, list[tuple[TrialRow, Case]]] = {}
     for view in run.report.trials:
         suites.setdefault(_class_name(view), []).append((view, judge_case(run, view)))
     root = ET.Element("testsuites")
@@ -41,7 +41,7 @@ def render_junit(run: ContaminationRun) -> Files:
     return {NAME: ET.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n"}
 
 
-def _class_name(view: TrialView) -> str:
+def _class_name(view: TrialRow) -> str:
     return ".".join(part.replace(".", "_") for part in (view.family, view.setup, view.build))
 
 
@@ -69,12 +69,12 @@ def _suite(
     return suite
 
 
-def _case(run: ContaminationRun, view: TrialView, judged: Case) -> ET.Element:
+def _case(run: ContaminationRun, view: TrialRow, judged: Case) -> ET.Element:
     result = run.results.get(view.trial)
     name = f"{case_name(view)} {view.model} r{view.repeat}"
     case = _bare(name, _class_name(view), sum(result.seconds.values()) if result else 0.0)
     if judged.judged is not Judged.PASSED:
-        _end(case, judged, "" if judged.judged is Judged.SKIPPED else _body(view))
+        _end(case, judged, "" if judged.judged is Judged.SKIPPED else _body(run, view))
     return case
 
 
@@ -87,16 +87,17 @@ def _end(case: ET.Element, judged: Case, body: str = "") -> None:
     end.text = visible(excerpt_text(cut(body, _BODY))) if body else None
 
 
-def _body(view: TrialView) -> str:
+def _body(run: ContaminationRun, view: TrialRow) -> str:
     """Title, verdicts and where the evidence is."""
     lines = [view.title, f"evidence: trials/{view.trial}/"]
-    if view.detail.text:
-        lines.append(f"{view.cause}: {excerpt_text(view.detail)}")
-    for told in view.stages:
-        why = f" ({told.reason})" if told.reason else ""
-        lines.append(f"{told.stage}: {told.value}{why}")
-        lines += [f"  {quote.file} {quote.pointer}" for quote in told.quotes]
-    lines += [f"{a.origin} {a.tool} {a.action}: {a.decision}" for a in view.attempts if a.carries]
+    if view.detail:
+        lines.append(f"{view.cause}: {view.detail}")
+    result = run.results.get(view.trial)
+    for stage, value in view.stages.items():
+        why = f" ({view.reasons[stage]})" if stage in view.reasons else ""
+        lines.append(f"{stage}: {value}{why}")
+        lines += [f"  {place}" for place in evidence_places(result, stage)]
+    lines += [f"{a.origin} {a.tool} {a.action}: {a.decision}" for a in (result.attempts if result else ()) if a.carries]
     return "\n".join(lines)
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from lab.records import Stage, Value
 from lab.report.exports.source import BenchmarkRun, ContaminationRun
 from lab.retrieval.metrics.ranks import CUTOFF
 from lab.retrieval.results import ArmResult, SetResult
@@ -116,19 +115,16 @@ def topic_arms(run: BenchmarkRun) -> LongTable:
 
 def _trial_rows(run: ContaminationRun) -> Iterator[tuple[Cell, ...]]:
     for view in run.report.trials:
-        stores = ";".join(found.store.value for found in view.stores if found.value is Value.YES)
+        stores = ";".join(store.value for store in view.holds)
         trial = (
             *(view.trial, view.scenario, view.family, view.role.value, view.hard, view.title, view.build, view.setup),
             *(view.model, view.repeat, view.carrier, view.target, view.action, view.status.value, view.cause),
             *(bool(run.void(view)), stores, view.notice.value),
         )
-        told = {verdict.stage: verdict for verdict in view.stages}
-        for stage in Stage:
-            if verdict := told.get(stage):
-                pieces = len(verdict.quotes) + verdict.more
-                yield (*trial, stage.value, verdict.value.value, verdict.reason, pieces)
-            else:
-                yield (*trial, stage.value, Value.ERROR.value, view.cause, 0)
+        result = run.results.get(view.trial)
+        for stage, value in view.stages.items():
+            pieces = len(result.verdicts[stage].evidence) if result else 0
+            yield (*trial, stage.value, value.value, view.reasons.get(stage, ""), pieces)
 
 
 def _topic_rows(run: BenchmarkRun) -> Iterator[tuple[Cell, ...]]:

@@ -35,7 +35,7 @@ def read_contamination(folder: RunFolder, error_budget: float) -> ContaminationR
     """
     suite = Suite(folder)
     results = suite.results()
-    report = build_report(suite.lock, suite.plan, results, folder.path, scenarios=suite.scenarios)
+    report = build_report(suite.lock, suite.plan, results, scenarios=suite.scenarios)
     return ContaminationRun(
         report=report,
         results={result.trial: result for result in results},

@@ -12,7 +12,7 @@ from lab.records import Evidence, Role, Stage, Status, TrialResult, Value, diges
 from lab.report.exports.judged import Judged, judge_case
 from lab.report.exports.source import ContaminationRun, Files, stage_value
 from lab.report.hostile import cut, excerpt_text, visible
-from lab.report.trial_model import TrialView
+from lab.report.trial_row import TrialRow
 
 NAME = "report.sarif"
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -44,7 +44,7 @@ def render_sarif(run: ContaminationRun) -> Files:
         run: The run.
     """
     families = sorted({view.family for view in run.report.trials})
-    cells: dict[tuple[str, str, str, str], list[TrialView]] = {}
+    cells: dict[tuple[str, str, str, str], list[TrialRow]] = {}
     for view in run.report.trials:
         if view.role is Role.ATTACK and judge_case(run, view).judged is Judged.FAILED:
             cells.setdefault((view.scenario, view.build, view.setup, view.model), []).append(view)
@@ -92,7 +92,7 @@ def _rule(family: str) -> Json:
     }
 
 
-def _result(run: ContaminationRun, views: list[TrialView], families: list[str]) -> Json:
+def _result(run: ContaminationRun, views: list[TrialRow], families: list[str]) -> Json:
     first = views[0]
     told = run.results[first.trial]
     loaded = sum(stage_value(view, Stage.LOAD) is Value.YES for view in views)
@@ -153,7 +153,7 @@ def _notifications(run: ContaminationRun) -> Iterator[Json]:
         yield _notification(f"{len(undecided)} valid attack trials undecided, the first: {undecided[0]}", "warning")
 
 
-def _undecided(run: ContaminationRun) -> Iterable[TrialView]:
+def _undecided(run: ContaminationRun) -> Iterable[TrialRow]:
     for view in run.report.trials:
         if view.role is Role.ATTACK and judge_case(run, view).kind == "undecided":
             yield view

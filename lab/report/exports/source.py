@@ -9,7 +9,7 @@ from functools import cached_property
 from lab.contamination.scenarios.scenario import Scenario
 from lab.records import Role, Stage, TrialResult, Value
 from lab.report.model import Report
-from lab.report.trial_model import TrialView
+from lab.report.trial_row import TrialRow
 from lab.retrieval.results import BenchResult, SetInfo
 from lab.retrieval.rows import TopicRow
 
@@ -40,7 +40,7 @@ class ContaminationRun:
         """Why a family proves nothing, by build, setup and family."""
         return {(void.build, void.setup, void.family): void.reasons for void in self.report.voids}
 
-    def void(self, view: TrialView) -> tuple[str, ...]:
+    def void(self, view: TrialRow) -> tuple[str, ...]:
         """Why a trial's family proves nothing; empty when it does."""
         return self.voids.get((view.build, view.setup, view.family), ())
 
@@ -69,16 +69,22 @@ class BenchmarkRun:
     checksums: Callable[[], bytes]
 
 
-def stage_value(view: TrialView, stage: Stage) -> Value:
+def stage_value(view: TrialRow, stage: Stage) -> Value:
     """The verdict of a stage; error where the trial has no result."""
-    return next((told.value for told in view.stages if told.stage is stage), Value.ERROR)
+    return view.stages[stage]
 
 
-def stage_reason(view: TrialView, stage: Stage) -> str:
+def stage_reason(view: TrialRow, stage: Stage) -> str:
     """Why a stage has no decided verdict; the cause of the trial where it has no result."""
-    return next((told.reason for told in view.stages if told.stage is stage), view.cause)
+    return view.reasons.get(stage, "")
 
 
-def case_name(view: TrialView) -> str:
+def case_name(view: TrialRow) -> str:
     """Scenario and role of a trial in one word: ``F1-001``, ``F1-001-twin``."""
     return f"{view.scenario}-twin" if view.role is Role.TWIN else view.scenario
+
+
+def evidence_places(result: TrialResult | None, stage: Stage) -> list[str]:
+    """Where the first pieces of evidence of a verdict stand: file and pointer; none where the trial has no result."""
+    evidence = result.verdicts[stage].evidence if result else ()
+    return [f"{e.file[:100]} {e.pointer[:60]}" for e in evidence[:2]]

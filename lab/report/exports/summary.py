@@ -10,7 +10,7 @@ from lab.report.exports.judged import Case, Judged, judge_case
 from lab.report.exports.source import BenchmarkRun, ContaminationRun, Files, case_name
 from lab.report.hostile import markdown_code
 from lab.report.markdown_text import Safe
-from lab.report.trial_model import TrialView
+from lab.report.trial_row import TrialRow
 
 NAME = "summary.md"
 LIMIT = 900_000
@@ -83,7 +83,7 @@ def _contamination(run: ContaminationRun) -> Iterator[str | _Table]:
         yield from _table(title, head, [_told(view, case) for view, case in judged if case.judged is end])
 
 
-def _told(view: TrialView, case: Case) -> Row:
+def _told(view: TrialRow, case: Case) -> Row:
     return case_name(view), view.model, view.setup, view.build, Safe(view.repeat), case.message
 
 
