@@ -24,6 +24,8 @@ from lab.cli import (
     doctor,
     export,
     factstore,
+    gate,
+    history,
     import_payloads,
     lint,
     merge,
@@ -33,9 +35,8 @@ from lab.cli import (
     snapshot,
 )
 from lab.cli.output import console, print_error
+from lab.cli.places import CONFIG
 from lab.errors import EnvironmentUnusable, ExitCode, InputError, LabError
-
-CONFIG = "lab.toml"
 
 app = typer.Typer(
     name="lab",
@@ -58,6 +59,7 @@ app.command("resume")(run.resume)
 app.command("rescore")(report.rescore)
 app.command("merge")(merge.merge_command)
 app.command("report")(report.report)
+app.command("gate")(gate.gate)
 app.command("minimise")(minimise.minimise)
 app.command("bisect")(bisect.bisect_command)
 app.command("clean")(clean.clean)
@@ -65,6 +67,7 @@ app.add_typer(bench.app, name="bench")
 app.add_typer(agent.app, name="agent")
 app.add_typer(export.app, name="export")
 app.add_typer(factstore.app, name="factstore")
+app.add_typer(history.app, name="history")
 app.add_typer(snapshot.app, name="snapshot")
 
 
@@ -98,6 +101,7 @@ def _defaults(path: Path) -> dict[str, Any]:
         return {}
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read: {error}", "mend or remove it") from error
+    tables.pop("gate", None)  # no options: lab gate reads and checks its rules itself
     return _checked(path, tables, typer.main.get_command(app))
 
 

@@ -12,8 +12,8 @@ import lab
 ROOT = Path(lab.__file__).parent
 FLOORS = (
     *("pytest_plugin", "testing"),
-    *("cli", "report", "contamination", "retrieval", "agents", "gateway", "isolation", "runs", "snapshots"),
-    *("statistics", "records", "ground"),
+    *("cli", "history", "gate", "report", "contamination", "retrieval", "agents", "gateway", "isolation", "runs"),
+    *("snapshots", "statistics", "records", "ground"),
 )
 GROUND = {"errors", "text", "__init__"}
 MODULES = sorted(ROOT.rglob("*.py"))

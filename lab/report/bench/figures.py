@@ -2,43 +2,20 @@
 
 from __future__ import annotations
 
-import base64
-import io
-import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from markupsafe import Markup
-
+from lab.report.svg import INKS, MARKS, Figure, draw_figure, plain
 from lab.retrieval.results import SetResult
 from lab.retrieval.rows import TopicRow
 from lab.retrieval.timing import ArmTiming
-from lab.text import printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_INKS = ("#1f7674", "#b3541e", "#5b4b8a", "#7a7a2f", "#a02162", "#3b6ea5", "#555b60")
-_MARKS = "osD^vPX"
 _MISSED = 11
 """Where a topic without a relevant fact among the first ten is drawn."""
-_DARK = b"<style>@media (prefers-color-scheme: dark) { svg { filter: invert(1) hue-rotate(180deg) } }</style>\n"
-"""An image knows the reader's colour scheme; black lines become white and hues stay."""
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A figure.
-
-    Attributes:
-        source: ``data:`` address of the SVG, in base 64, so that nothing in it can be markup.
-        alt: What it shows, for those who do not see it.
-    """
-
-    source: Markup
-    alt: str
 
 
 def quality_figure(result: SetResult) -> Figure | None:
@@ -58,13 +35,13 @@ def quality_figure(result: SetResult) -> Figure | None:
                 values,
                 ys,
                 xerr=[lows, highs],
-                fmt=_MARKS[number % len(_MARKS)],
-                color=_INKS[number % len(_INKS)],
+                fmt=MARKS[number % len(MARKS)],
+                color=INKS[number % len(INKS)],
                 markersize=5,
                 linewidth=1.2,
-                label=_label(arm.arm),
+                label=plain(arm.arm),
             )
-        names = [f"{_label(c)} (n={s.n})" for c, s in zip(classes, result.arms[0].scores, strict=True)]
+        names = [f"{plain(c)} (n={s.n})" for c, s in zip(classes, result.arms[0].scores, strict=True)]
         axes.set_yticks(range(len(classes)), names)
         axes.invert_yaxis()
         axes.set_xlim(-0.02, 1.02)
@@ -73,7 +50,7 @@ def quality_figure(result: SetResult) -> Figure | None:
 
     height = 1.2 + 0.17 * len(classes) * len(result.arms)
     alt = f"MRR at 10 with its interval for each arm on {result.info.name}, by class; the tables below hold the numbers"
-    return _figure(draw, (9.0, height), alt)
+    return draw_figure(draw, (9.0, height), alt)
 
 
 def rank_figure(result: SetResult, rows: Mapping[str, Sequence[TopicRow]]) -> Figure | None:
@@ -101,7 +78,7 @@ def rank_figure(result: SetResult, rows: Mapping[str, Sequence[TopicRow]]) -> Fi
             [x for (x, _), _ in points],
             [y for (_, y), _ in points],
             s=[30 + 550 * count / most for _, count in points],
-            c=[_INKS[0] if y < x else _INKS[1] if y > x else _INKS[6] for (x, y), _ in points],
+            c=[INKS[0] if y < x else INKS[1] if y > x else INKS[6] for (x, y), _ in points],
             alpha=0.85,
         )
         for (x, y), count in points:
@@ -113,8 +90,8 @@ def rank_figure(result: SetResult, rows: Mapping[str, Sequence[TopicRow]]) -> Fi
             set_ticks([*places, _MISSED], [*map(str, places), "none"])
             set_limits(0.2, _MISSED + 0.9)
         axes.invert_yaxis()
-        axes.set_xlabel(f"rank by {_label(first.arm)}")
-        axes.set_ylabel(f"rank by {_label(second.arm)}")
+        axes.set_xlabel(f"rank by {plain(first.arm)}")
+        axes.set_ylabel(f"rank by {plain(second.arm)}")
 
     better = sum(count for (x, y), count in both.items() if y < x)
     worse = sum(count for (x, y), count in both.items() if y > x)
@@ -122,7 +99,7 @@ def rank_figure(result: SetResult, rows: Mapping[str, Sequence[TopicRow]]) -> Fi
         f"Rank of the first relevant fact by {first.arm} and by {second.arm} on {result.info.name}, n={both.total()}: "
         f"{better} topics are better by the second, {worse} worse, {both.total() - better - worse} the same"
     )
-    return _figure(draw, (6.0, 4.6), alt)
+    return draw_figure(draw, (6.0, 4.6), alt)
 
 
 def _ranks(rows: Sequence[TopicRow]) -> dict[str, int]:
@@ -138,16 +115,16 @@ def latency_figure(arms: Mapping[str, ArmTiming], name: str) -> Figure | None:
 
     def draw(axes: Axes) -> None:
         for row, (_, middle, high) in enumerate(known):
-            axes.plot([middle, high], [row, row], color=_INKS[0], linewidth=1.4)
-            axes.plot([middle], [row], marker="o", color=_INKS[0], markersize=5)
-            axes.plot([high], [row], marker="|", color=_INKS[0], markersize=9)
+            axes.plot([middle, high], [row, row], color=INKS[0], linewidth=1.4)
+            axes.plot([middle], [row], marker="o", color=INKS[0], markersize=5)
+            axes.plot([high], [row], marker="|", color=INKS[0], markersize=9)
         axes.set_xscale("log")
-        axes.set_yticks(range(len(known)), [_label(arm) for arm, *_ in known])
+        axes.set_yticks(range(len(known)), [plain(arm) for arm, *_ in known])
         axes.invert_yaxis()
         axes.set_xlabel("milliseconds a query: median and 95th percentile")
 
     alt = f"Latency of a query on {name}, median and 95th percentile by arm; the table below holds the numbers"
-    return _figure(draw, (7.5, 0.9 + 0.28 * len(known)), alt)
+    return draw_figure(draw, (7.5, 0.9 + 0.28 * len(known)), alt)
 
 
 def noise_figure(result: SetResult) -> Figure | None:
@@ -170,8 +147,8 @@ def noise_figure(result: SetResult) -> Figure | None:
                 marker=".",
                 markersize=4,
                 linewidth=1.2,
-                color=_INKS[number % len(_INKS)],
-                label=_label(arm.arm),
+                color=INKS[number % len(INKS)],
+                label=plain(arm.arm),
             )
         axes.set_xlim(-0.02, 1.02)
         axes.set_ylim(-0.02, 1.02)
@@ -180,33 +157,4 @@ def noise_figure(result: SetResult) -> Figure | None:
         axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
 
     alt = f"What a threshold on the raw cosine costs and saves on {result.info.name}; the table below holds the numbers"
-    return _figure(draw, (7.5, 3.4), alt)
-
-
-def _label(text: str) -> str:
-    # matplotlib takes $…$ for mathematics and leaves out labels that begin with an underscore.
-    return printable(text, limit=40).replace("$", r"\$").lstrip("_")
-
-
-def _figure(draw: Callable[[Axes], None], size: Sequence[float], alt: str) -> Figure | None:
-    try:
-        import matplotlib  # noqa: PLC0415 - an extra, and slow to load
-        from matplotlib.figure import Figure as Canvas  # noqa: PLC0415
-    except ImportError:
-        return None
-    with matplotlib.rc_context({"svg.hashsalt": "lab", "svg.fonttype": "none", "font.size": 9, "axes.grid": True}):
-        canvas = Canvas(figsize=(size[0], size[1]), layout="constrained")
-        axes = canvas.add_subplot()
-        axes.set_axisbelow(True)
-        axes.grid(color="#dddddd", linewidth=0.6)
-        for side in ("top", "right"):
-            axes.spines[side].set_visible(False)
-        draw(axes)
-        stream = io.BytesIO()
-        with warnings.catch_warnings():
-            # The browser draws the text with fonts of its own; that matplotlib's lacks a sign is of no concern.
-            warnings.filterwarnings("ignore", message=r"Glyph \d+", category=UserWarning)
-            canvas.savefig(stream, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
-    head, tag, rest = stream.getvalue().partition(b"<defs>")
-    encoded = base64.b64encode(head + _DARK + tag + rest).decode()
-    return Figure(Markup(f"data:image/svg+xml;base64,{encoded}"), alt)  # noqa: S704 - base 64
+    return draw_figure(draw, (7.5, 3.4), alt)
