@@ -98,12 +98,19 @@ def _of_run(run: Path, testset: Any, k: int) -> tuple[tuple[Any, ...], dict[str,
     from lab.report.bench.numbers import interval, mean, share  # noqa: PLC0415 - as above
     from lab.retrieval.metrics.invariants import checks, judged  # noqa: PLC0415
     from lab.retrieval.metrics.scores import score_rows  # noqa: PLC0415
+    from lab.retrieval.results import Check  # noqa: PLC0415
     from lab.retrieval.trec_run import read_run  # noqa: PLC0415
 
-    rows = read_run(run, testset, k)
+    foreign = read_run(run, testset, k)
+    rows = foreign.rows
     declared = dict(Counter(topic.topic_class for topic in testset.topics if testset.answerable(topic)))
     scores = score_rows(rows, tuple(declared), depth=k, clusters=len(testset.stores) > 1)
-    found = (*checks(rows, scores, declared_n=declared), judged(rows, testset.qrels))
+    odd = len(foreign.contradicted)
+    text = (
+        f"{odd} topics rank facts against their scores: distances?" if odd else "all topics rank facts by their scores"
+    )
+    by_score = Check(name="ranks follow scores", holds=not odd, text=text)
+    found = (by_score, *checks(rows, scores, declared_n=declared), judged(rows, testset.qrels))
     figures = [
         f"{one.topic_class}, n={one.n}: Hit@1 {share(one.hit1)}, Hit@5 {share(one.hit5)}, Hit@10 {share(one.hit10)}, "
         f"MRR@10 {mean(one.mrr10)} {interval(one.mrr10)}"

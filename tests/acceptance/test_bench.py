@@ -313,6 +313,12 @@ def test_runs_of_others_are_checked(lab: LabCommand, small_set: Path, tmp_path: 
     done = lab("bench", "check", run, "-t", small_set)
     assert done.code == 0, done.err
     assert f"overall, n={len(lines)}: Hit@1 1.000" in done.out
+    one = next(topic.id for topic in testset.topics)
+    first, second = (fact.id for fact in testset.stores[MAIN_STORE][:2])
+    run.write_text(f"{one} Q0 {first} 1 0.1 distances\n{one} Q0 {second} 2 0.9 distances\n")
+    distances = lab("bench", "check", run, "-t", small_set)
+    assert distances.code == 1
+    assert "ranks follow scores: 1 topics" in distances.out
     run.write_text(lines[0] + lines[0])
     twice = lab("bench", "check", run, "-t", small_set)
     assert (twice.code, twice.is_one_clear_line()) == (2, True)
