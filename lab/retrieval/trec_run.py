@@ -50,8 +50,8 @@ def read_run(path: Path, testset: TestSet, k: int) -> ForeignRun:
         k: Depth; what is ranked deeper is cut off.
 
     Raises:
-        InputError: A line has other columns, names a topic or fact that the set does not have, gives a rank or score that is
-            no finite number, or a fact twice for a topic.
+        InputError: A line has other columns, names a topic or fact that the set does not have, gives a rank or score
+            that is no finite number, or a fact twice for a topic.
     """
     topics = {topic.id: topic for topic in testset.topics}
     stores = {fact.id: store for store, facts in testset.stores.items() for fact in facts}
