@@ -13,7 +13,7 @@ from lab.cli.places import CONFIG, DEFAULT_REPORTS, JsonOption, ReportsOption
 from lab.cli.report import RunArgument
 
 RulesOption = Annotated[
-    Path, typer.Option("--rules", envvar="LAB_RULES", metavar="FILE", help="TOML file with the table [gate].")
+    Path, typer.Option("--rules", envvar="LAB_RULES", metavar="FILE", help="TOML file with the table gate.")
 ]
 BaselineOption = Annotated[
     Path | None,
@@ -35,7 +35,7 @@ def gate(
     reports: ReportsOption = DEFAULT_REPORTS,
     json: JsonOption = False,
 ) -> None:
-    """Hold a run against the rules of [gate] in lab.toml: exit code 0 passed, 1 failed, 3 error budget blown.
+    """Hold a run against the rules of the table gate of lab.toml: exit code 0 passed, 1 failed, 3 error budget blown.
 
     A rule that is about nothing, or that cannot be decided, fails with the reason.
     """
