@@ -1,10 +1,10 @@
-"""The lock of a run: digests of all that decides its results, exact versions, and facts about the host."""
+"""The lock of a run: digests of all that decides its results, versions, host facts; and how two of them differ."""
 
 from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -35,3 +35,23 @@ def make_lock(run_id: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
         "host": host_facts(),
         **inputs,
     }
+
+
+def differences(one: Any, other: Any, place: str = "") -> Iterator[str]:
+    """Names each part in which two locks differ, with both values: ``limits.wall_seconds is 120 and 60``.
+
+    Args:
+        one: A lock, or a part of it: whatever JSON holds.
+        other: The same part of another.
+        place: Where the part stands.
+    """
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in sorted({*one, *other}):
+            yield from differences(one.get(key), other.get(key), f"{place}.{key}".lstrip("."))
+    elif one != other:
+        yield f"{place} is {_short(one)} and {_short(other)}"
+
+
+def _short(value: Any, limit: int = 40) -> str:
+    text = "absent" if value is None else str(value)
+    return text if len(text) <= limit else f"{text[:limit]}…"

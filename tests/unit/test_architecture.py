@@ -11,7 +11,7 @@ import lab
 
 ROOT = Path(lab.__file__).parent
 FLOORS = (
-    *("cli", "report", "contamination", "retrieval", "agents", "gateway", "isolation", "runs", "snapshots"),
+    *("cli", "report", "compare", "contamination", "retrieval", "agents", "gateway", "isolation", "runs", "snapshots"),
     *("statistics", "records", "ground"),
 )
 GROUND = {"errors", "text", "__init__"}
