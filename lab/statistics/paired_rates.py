@@ -113,4 +113,4 @@ def pairs_needed(gained: float, lost: float, n: float, *, margin: float, alpha: 
         z = norm.isf((1 - LEVEL) / 2)
         within = (z + norm.isf((1 - power) / 2)) ** 2 * variance / (margin - value) ** 2
         ways.append(max(within, z * z * (1 / margin - 1)))
-    return max(math.ceil(min(ways) - _NEAR), math.floor(n) + 1)
+    return max(math.ceil(float(min(ways)) - _NEAR), math.floor(n) + 1)
