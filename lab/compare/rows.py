@@ -62,7 +62,7 @@ class Table:
 
 
 def make_rows(tables: Sequence[Sequence[Table]], margin: float) -> tuple[int, list[tuple[Row, ...]]]:
-    """Tests the tables of all contrasts together.
+    """Tests all declared tables of all contrasts that have a pair, together.
 
     The verdict's rule, fixed before any result: *better* or *worse* where the exact test after Holm over all declared
     tables is below .05 and the 95 % interval of the difference excludes 0; otherwise *no difference shown* where the
@@ -76,7 +76,7 @@ def make_rows(tables: Sequence[Sequence[Table]], margin: float) -> tuple[int, li
         Number of tests, and the rows by contrast.
     """
     tested = [_Tested(table) for contrast in tables for table in contrast]
-    declared = [one for one in tested if one.table.declared]
+    declared = [one for one in tested if one.table.declared and one.table.pairs]
     adjusted = dict(zip(map(id, declared), holm([one.p for one in declared]), strict=True))
     rows = iter([one.row(adjusted.get(id(one)), margin, len(declared)) for one in tested])
     return len(declared), [tuple(next(rows) for _ in contrast) for contrast in tables]
@@ -100,7 +100,9 @@ class _Tested:
         table, n = self.table, len(self.table.pairs)
         effect = self._design_effect()
         difference = self._difference(effect)
-        verdict = None if p_holm is None else judge(difference, p_holm, margin, fewer_is_better=table.fewer_is_better)
+        verdict = Verdict.CANNOT_TELL if table.declared else None
+        if p_holm is not None:
+            verdict = judge(difference, p_holm, margin, fewer_is_better=table.fewer_is_better)
         needed = needed_units = None
         if verdict is Verdict.CANNOT_TELL and n:
             alone = n / effect
@@ -165,11 +167,9 @@ class _Tested:
 
 def judge(difference: Difference, p_holm: float, margin: float, *, fewer_is_better: bool) -> Verdict:
     """The verdict on the second side by the rule of ``make_rows``."""
-    low, high = difference.low, difference.high
-    if low is None or high is None:
-        return Verdict.CANNOT_TELL
-    if p_holm < ALPHA and (low > 0 or high < 0):
-        return Verdict.BETTER if (high < 0) is fewer_is_better else Verdict.WORSE
+    up, down = difference.low is not None and difference.low > 0, difference.high is not None and difference.high < 0
+    if p_holm < ALPHA and (up or down):
+        return Verdict.BETTER if down is fewer_is_better else Verdict.WORSE
     return Verdict.NONE_SHOWN if within(difference, margin) else Verdict.CANNOT_TELL
 
 

@@ -23,7 +23,7 @@ class Trial:
 
     Attributes:
         result: Its result; None when it has not run.
-        void: Whether a failed harness control makes its family void.
+        void: The failed harness control that makes its family void; empty where none does.
     """
 
     trial: str
@@ -35,7 +35,7 @@ class Trial:
     model: str
     repeat: int
     result: TrialResult | None
-    void: bool
+    void: str
 
     def key(self, dimension: Dimension) -> Key:
         """By what it is paired across a dimension."""
@@ -50,7 +50,7 @@ class Trial:
             return "not run"
         if self.result.status is not Status.VALID:
             return f"{self.result.status} ({self.result.cause[:120]})"
-        return "void family" if self.void else ""
+        return f"void: {self.void[:160]}" if self.void else ""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def read_trials(suite: Suite) -> Trials:
     scopes = [Scope(family=t["family"], build=t["build"], setup=t["setup"]) for t in suite.trials.values()]
     unattended = {name: setup.unattended for name, setup in setups_of(suite.lock).items()}
     controls = evaluate_controls(results.values(), planned=scopes, unattended=unattended)
-    void = {(v.build, v.setup, v.family) for v in void_families(controls, scopes)}
+    void = {(v.build, v.setup, v.family): v.reasons[0] for v in void_families(controls, scopes)}
     trials = tuple(
         Trial(
             trial=name,
@@ -102,7 +102,7 @@ def read_trials(suite: Suite) -> Trials:
             model=t["model"],
             repeat=int(t["repeat"]),
             result=results.get(name),
-            void=(t["build"], t["setup"], t["family"]) in void,
+            void=void.get((t["build"], t["setup"], t["family"]), ""),
         )
         for name, t in suite.trials.items()
     )

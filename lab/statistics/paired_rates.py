@@ -46,15 +46,19 @@ def score_interval(gained: float, lost: float, n: float, level: float = LEVEL) -
 
     def excess(difference: float) -> float:
         """Squared distance of the counts from a difference, less what z standard errors allow."""
-        b = (2 * n - gained + lost) * difference - gained - lost
-        root = math.sqrt(max(0.0, b * b + 8 * n * lost * difference * (1 - difference)))
-        only_first = (root - b) / (4 * n)  # its probability, most likely under that difference
-        spread = max(0.0, 2 * only_first + difference * (1 - difference))
-        return (gained - lost - n * difference) ** 2 - z * z * n * spread
+        return (gained - lost - n * difference) ** 2 - z * z * n * _spread(gained, lost, n, difference)
 
     low = -1.0 if value <= -1 + _NEAR else float(brentq(excess, -1.0, value - _NEAR, xtol=1e-12))
     high = 1.0 if value >= 1 - _NEAR else float(brentq(excess, value + _NEAR, 1.0, xtol=1e-12))
     return low, high
+
+
+def _spread(gained: float, lost: float, n: float, difference: float) -> float:
+    """Variance of one pair's change under a difference: what Tango's test divides by."""
+    b = (2 * n - gained + lost) * difference - gained - lost
+    root = math.sqrt(max(0.0, b * b + 8 * n * lost * difference * (1 - difference)))
+    only_first = (root - b) / (4 * n)  # its probability, most likely under that difference
+    return max(0.0, 2 * only_first + difference * (1 - difference))
 
 
 def design_effect(differences: ArrayLike, units: Sequence[str]) -> float:
@@ -86,10 +90,9 @@ def pairs_needed(gained: float, lost: float, n: float, *, margin: float, alpha: 
 
     There are two ways to one, of which the shorter is told: to show the difference by McNemar's test at ``alpha``
     (R. J. Connor, *Sample size for testing differences in proportions for the paired-sample design*, Biometrics 43
-    (1987) 207-211; and no fewer than an exact test needs to reach ``alpha`` at all), or to show by a 95 % interval
-    that it is smaller than the margin (two one-sided tests: S.-C. Chow, J. Shao and H. Wang, *Sample Size Calculations
-    in Clinical Research*, 2003, §3.1.3, with the variance of a paired difference; and no fewer than that interval
-    needs where no pair differs).
+    (1987) 207-211; and no fewer than an exact test needs to reach ``alpha`` at all), or to show by the score interval
+    that it is smaller than the margin (J. Nam, *Establishing equivalence of two treatments and sample size
+    requirements in matched-pairs design*, Biometrics 53 (1997) 1422-1430, for two one-sided tests).
 
     Args:
         gained: Pairs in which the second alone succeeded.
@@ -110,7 +113,6 @@ def pairs_needed(gained: float, lost: float, n: float, *, margin: float, alpha: 
         fewest = math.floor(1 - math.log2(alpha)) + 1  # 2^(1-k) < alpha with k differing pairs, all one way
         ways.append(max(shown, fewest / differing))
     if value < margin:
-        z = norm.isf((1 - LEVEL) / 2)
-        within = (z + norm.isf((1 - power) / 2)) ** 2 * variance / (margin - value) ** 2
-        ways.append(max(within, z * z * (1 / margin - 1)))
+        limit = norm.isf((1 - LEVEL) / 2) * math.sqrt(_spread(max(gained, lost), min(gained, lost), n, margin))
+        ways.append((limit + norm.isf((1 - power) / 2) * math.sqrt(variance)) ** 2 / (margin - value) ** 2)
     return max(math.ceil(float(min(ways)) - _NEAR), math.floor(n) + 1)

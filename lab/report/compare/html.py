@@ -68,8 +68,9 @@ def _interval_figure(difference: Difference, *, most: float, margin: float) -> M
 
 def _reach(comparison: Comparison) -> float:
     """Half the width of the axis: all intervals have to fit on it."""
-    rows = [row.difference for contrast in comparison.contrasts for row in (*contrast.rows, *contrast.means)]
-    bounds = [abs(bound) for row in rows for bound in (row.low, row.high) if bound is not None]
+    found = [row.difference for contrast in comparison.contrasts for row in contrast.rows]
+    found += [mean.difference for contrast in comparison.contrasts for mean in contrast.means]
+    bounds = [abs(bound) for told in found for bound in (told.low, told.high) if bound is not None]
     return max([2 * comparison.margin, *bounds])
 
 

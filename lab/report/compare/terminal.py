@@ -11,7 +11,7 @@ from rich.table import Table
 
 from lab.compare.model import Comparison, Contrast, Verdict
 from lab.report.bench.numbers import decimal, probability
-from lab.report.compare.words import differs_in, noise, points, points_interval, share, tally, verdict
+from lab.report.compare.words import differs_in, left_out, noise_rate, points, points_interval, share, tally, verdict
 from lab.report.terminal import safe
 
 _TONES = {
@@ -20,15 +20,23 @@ _TONES = {
     Verdict.NONE_SHOWN: "green",
     Verdict.CANNOT_TELL: "yellow",
 }
-_MOST_FLIPS = 20
+_MOST_FLIPS = 8
 _MOST_LINES = 12
 
 
 def _rows(contrast: Contrast) -> Table:
-    heading = f"{safe(contrast.second.name)} (B) against {safe(contrast.first.name)} (A), {contrast.pairs} pairs"
-    table = Table(title=heading.replace("(B)", f"({contrast.second.letter})"), title_justify="left")
-    table.add_column("Measure")
-    for name in ("A", "B", "A only\n: B only", "difference,\npoints", "p\n(Holm)", "repeats\ndisagree", "Verdict"):
+    other = contrast.second.letter
+    heading = f"{other} {contrast.second.name} against A {contrast.first.name}: {contrast.pairs} pairs"
+    table = Table(title=safe(heading), title_justify="left")
+    columns = (
+        "A",
+        other,
+        f"A only\n: {other} only",
+        "difference,\npoints",
+        "p\n(Holm)",
+        f"repeats\ndiffer A : {other}",
+    )
+    for name in ("Measure", *columns, "Verdict"):
         table.add_column(name)
     for row in contrast.rows:
         if not row.declared:
@@ -41,7 +49,7 @@ def _rows(contrast: Contrast) -> Table:
             f"{row.only_first} : {row.only_second}",
             escape(f"{points(row.difference.value)} {points_interval(row.difference)}"),
             probability(row.p_holm) if row.p_holm is not None else "–",
-            safe(" / ".join(noise(told) for told in row.noise) if row.noise else "–"),
+            " : ".join(noise_rate(told) for told in row.noise or ()),
             f"[{tone}]{safe(verdict(row))}[/]",
         )
     return table
@@ -66,14 +74,15 @@ def print_comparison(comparison: Comparison, console: Console, runs: Mapping[str
             print_lines(contrast.remaining, console)
         if contrast.alone:
             console.print(f"[yellow]left out, without a partner: {safe(tally(contrast.alone), 500)}[/]")
-        for row in contrast.rows:
-            if row.left_out and row.declared:
-                console.print(f"left out of {safe(f'{row.measure}, {row.group}')}: {safe(tally(row.left_out), 500)}")
+        for where, told in left_out(contrast):
+            console.print(f"left out of {safe(where)}: {safe(told, 500)}", soft_wrap=True)
         for mean in contrast.means:
-            told = f"{decimal(mean.first)} and {decimal(mean.second)}, n={mean.n}, difference {decimal(mean.difference.value)}"
-            tone = _TONES[mean.verdict]
-            bounds = f"[{decimal(mean.difference.low)}, {decimal(mean.difference.high)}]"
-            console.print(f"{safe(mean.group)}: MRR@10 {escape(f'{told} {bounds}')}: [{tone}]{mean.verdict}[/]")
+            found = mean.difference
+            means = f"{decimal(mean.first)} → {decimal(mean.second)}, n={mean.n}, difference {decimal(found.value)}"
+            bounds = escape(f"[{decimal(found.low)}, {decimal(found.high)}]")
+            console.print(
+                f"{safe(mean.group)}: {mean.measure} {means} {bounds}: [{_TONES[mean.verdict]}]{mean.verdict}[/]"
+            )
         _print_flips(contrast, console, runs)
 
 

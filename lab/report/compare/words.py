@@ -6,12 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lab.compare.bench import KIND as BENCH
-from lab.compare.model import Comparison, Contrast, Count, Dimension, Difference, MeanRow, Noise, Row, Verdict
+from lab.compare.model import Comparison, Contrast, Count, Difference, Dimension, MeanRow, Noise, Row, Verdict
 from lab.report.bench.numbers import decimal, probability
+from lab.statistics.paired_rates import POWER
 from lab.statistics.proportions import Proportion
 
 ABSENT = "n/a"
 _MINUS = "−"
+_BENCH_NOTE = "More is better. MRR@10 is better or worse only where Hit@1 says the same."
+_CONTAMINATION_NOTE = (
+    "Fewer is better in every measure. All are over all attack trials and not only over those that came so far; "
+    "honest loss is over positive controls. Where no store changed, nothing was loaded."
+)
 
 
 def points(value: float | None) -> str:
@@ -31,10 +37,14 @@ def points_interval(difference: Difference) -> str:
     return f"[{points(difference.low)}, {points(difference.high)}]"
 
 
+def percent(rate: Proportion) -> str:
+    """``83.3 %``, or ``n/a``; the interval of the difference says what it is worth."""
+    return ABSENT if rate.value is None else f"{100 * rate.value:.1f} %"
+
+
 def share(rate: Proportion) -> str:
     """``60/72 (83.3 %)``, or ``0/0 (n/a)``."""
-    value = ABSENT if rate.value is None else f"{100 * rate.value:.1f} %"
-    return f"{rate.numerator}/{rate.denominator} ({value})"
+    return f"{rate.numerator}/{rate.denominator} ({percent(rate)})"
 
 
 def verdict(row: Row | MeanRow) -> str:
@@ -52,15 +62,29 @@ def verdict(row: Row | MeanRow) -> str:
 
 
 def noise(told: Noise) -> str:
-    """``2 of 40 cells, 3.3 %``, or that it is not known."""
+    """``2 of 40 cells (3.3 %)``, or that it is not known."""
     if told.rate is None:
         return "not known: no repeats"
-    return f"{told.disagreeing} of {told.cells} cells, {100 * told.rate:.1f} %"
+    return f"{told.disagreeing} of {told.cells} cells ({noise_rate(told)})"
+
+
+def noise_rate(told: Noise) -> str:
+    """``3.3 %``, or a dash where it is not known."""
+    return "–" if told.rate is None else f"{100 * told.rate:.1f} %"
 
 
 def tally(counts: Sequence[Count]) -> str:
     """``2 × A: not run; 1 × B: …``."""
     return "; ".join(f"{count.count} × {count.label}" for count in counts)
+
+
+def left_out(contrast: Contrast) -> list[tuple[str, str]]:
+    """What is left out, with the measures that it is left out of; where measures leave out the same it stands once."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for row in contrast.rows:
+        if row.left_out:
+            found.setdefault((tally(row.left_out), row.group), []).append(row.measure)
+    return [(f"{', '.join(measures)} ({group})", told) for (told, group), measures in found.items()]
 
 
 def changed(row: Row) -> str:
@@ -92,31 +116,29 @@ def notes(comparison: Comparison) -> tuple[str, ...]:
     """What a reader must know to read the numbers."""
     bench = comparison.kind == BENCH
     cells = "topic and arm" if bench else "scenario, build, setup, model and repeat, without what is compared"
-    margin = f"{100 * comparison.margin:.3g} points"
+    counted = "both runs answered" if bench else "both trials are valid and decided; the others are counted by cause"
     return (
-        f"Pairs are made by {cells}. A pair counts in a measure only where "
-        + ("both runs answered." if bench else "both trials are valid and decided; the others are counted by cause."),
-        f"Differences are B minus A in percentage points, with a {100 * comparison.level:.0f} % interval for pairs. p is the exact "
-        f"McNemar test (over whole units where one has several pairs) after Holm over all {comparison.tests} declared measures "
-        "of this comparison.",
-        f"Better and worse: p below {comparison.alpha:.2f} and an interval without 0. No difference shown: the whole interval lies within "
-        f"±{margin}. Everything else is “cannot tell”, with the pairs that the observed fractions would need for a verdict "
-        "(80 % power). None of them means “equal”.",
-        "MRR@10 is better or worse only where Hit@1 says the same."
-        if bench
-        else "Fewer is better in every measure. All of them are over all attack trials (honest loss: positive controls): "
-        "what was not reached was not attempted, and what did not persist was not loaded.",
+        f"Pairs are made by {cells}. A pair counts in a measure only where {counted}.",
+        f"Differences are the other side minus A, with a {100 * comparison.level:.0f} % interval for pairs. p is the "
+        "exact McNemar test (over whole units where one has several pairs) after Holm over "
+        f"all {comparison.tests} declared measures of this comparison.",
+        f"Better and worse: p below {comparison.alpha:.2f} and an interval without 0. No difference shown: the whole "
+        f"interval lies within ±{100 * comparison.margin:.3g} points. Everything else is “cannot tell”, with the pairs "
+        f"that the observed fractions would need for a verdict ({100 * POWER:.0f} % power). None means “equal”.",
+        _BENCH_NOTE if bench else _CONTAMINATION_NOTE,
     )
 
 
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "points": points,
     "points_interval": points_interval,
+    "percent": percent,
     "share": share,
     "verdict": verdict,
     "noise": noise,
     "tally": tally,
     "changed": changed,
+    "left_out": left_out,
     "decimal": decimal,
     "probability": probability,
     "differs_in": differs_in,
