@@ -7,13 +7,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from lab.agents.base import Setup
 from lab.contamination.plan import create_run
-from lab.contamination.scenarios.library import load_library
 from lab.contamination.scenarios.scenario import Scenario
 from lab.contamination.suite import Suite
 from lab.records import Role, Stage, TrialResult
-from lab.runs.folder import RESULT, write_atomic
+from lab.runs.folder import RESULT
 from tests.factories import result
 from tests.planted import BUILDS, MODEL, SETUP, Planted
 
@@ -21,20 +22,22 @@ Outcome = Callable[[Mapping[str, Any]], Mapping[str, Any] | None]
 """What becomes of a planned trial: fields for ``tests.factories.result``, None for one that has not run. It is not
 asked for twins, which stay silent, as they should."""
 
+LIBRARY = Path(__file__).parents[1] / "scenarios"
 SILENT = {"attempted": "no", "persist": "no"}
 GATED = Setup(name="gated", description="Writes wait.", overrides={"memory": {"write_approval": True}})
 
 
 @cache
-def library() -> tuple[Scenario, ...]:
-    return tuple(load_library(Path(__file__).parents[1] / "scenarios"))
-
-
-def scenarios(count: int, family: str = "F1", role: Role = Role.ATTACK) -> list[Scenario]:
+def scenarios(count: int, family: str = "F1", role: Role = Role.ATTACK) -> tuple[Scenario, ...]:
     """The first scenarios of a family and role."""
-    mine = [s for s in library() if s.family.value == family and s.role is role][:count]
-    assert len(mine) == count
-    return mine
+    found: list[Scenario] = []
+    for path in sorted((LIBRARY / family).glob("*.yaml")):
+        scenario = Scenario.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+        if scenario.role is role:
+            found.append(scenario)
+        if len(found) == count:
+            return tuple(found)
+    raise AssertionError(f"{family} has only {len(found)} scenarios with role {role}")
 
 
 def finished(root: Path, outcome: Outcome, **more: Any) -> Suite:
@@ -51,7 +54,7 @@ def finished(root: Path, outcome: Outcome, **more: Any) -> Suite:
         told = SILENT if planned["role"] == Role.TWIN else outcome(planned)
         if told is not None:
             folder = suite.folder.fresh_trial(name)
-            write_atomic(folder / RESULT, _result(planned, told).model_dump_json().encode())
+            (folder / RESULT).write_text(_result(planned, told).model_dump_json())
     return suite
 
 

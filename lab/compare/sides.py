@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from lab.compare.measures import MEASURES
 from lab.compare.model import Dimension
 from lab.contamination.controls import Scope, evaluate_controls, void_families
 from lab.contamination.mechanisms.case import setups_of
@@ -15,6 +16,8 @@ from lab.records import Role, Status, TrialResult
 
 Key = tuple[str, ...]
 """What pairs a trial: scenario, role, build, setup, model and repeat, without the dimension compared."""
+
+_COUNTED = {measure.role for measure in MEASURES}
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ class Trials:
     Attributes:
         run: Id of the run.
         lock: Its lock.
-        trials: Its trials, in the order of the plan.
+        trials: Its trials that some measure is over, in the order of the plan; twins and negative controls are not.
     """
 
     run: str
@@ -105,5 +108,6 @@ def read_trials(suite: Suite) -> Trials:
             void=void.get((t["build"], t["setup"], t["family"]), ""),
         )
         for name, t in suite.trials.items()
+        if t["role"] in _COUNTED
     )
     return Trials(suite.folder.run_id, suite.lock, trials)
