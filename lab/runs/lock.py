@@ -10,6 +10,9 @@ from typing import Any
 
 import lab
 
+_LONGEST, _BEFORE = 40, 8
+"""Characters that are shown of a value that differs, and of what it has in common with the other."""
+
 
 def new_run_id(decisive_digest: str) -> str:
     """Time (UTC, to the second) and the first eight digits of what decides the results."""
@@ -49,9 +52,13 @@ def differences(one: Any, other: Any, place: str = "") -> Iterator[str]:
         for key in sorted({*one, *other}):
             yield from differences(one.get(key), other.get(key), f"{place}.{key}".lstrip("."))
     elif one != other:
-        yield f"{place} is {_short(one)} and {_short(other)}"
+        mine, theirs = ("absent" if value is None else str(value) for value in (one, other))
+        # Long values that begin alike, as lists do, are shown from where they part.
+        part = next((at for at, (a, b) in enumerate(zip(mine, theirs, strict=False)) if a != b), 0)
+        start = part - _BEFORE if part > _LONGEST // 2 else 0
+        yield f"{place} is {_short(mine, start)} and {_short(theirs, start)}"
 
 
-def _short(value: Any, limit: int = 40) -> str:
-    text = "absent" if value is None else str(value)
-    return text if len(text) <= limit else f"{text[:limit]}…"
+def _short(text: str, start: int) -> str:
+    end = start + _LONGEST
+    return f"{'…' if start else ''}{text[start:end]}{'…' if len(text) > end else ''}"

@@ -57,9 +57,7 @@ def test_setups_of_one_run_and_two_runs(lab: LabCommand, bwrap: str, tmp_path: P
     assert (tmp_path / "out" / "compare.html").is_file()
 
     for arguments, words in (
-        ((both,), "two runs at least"),
         ((both, both), "each named once"),
-        ((both, "--by", "build"), "has one build only"),
         ((both, one, "--by", "setup"), "looks into one run"),
         ((both, one, "--baseline", "default"), "goes with --by"),
         ((both, one, "--margin", "0"), "is none"),

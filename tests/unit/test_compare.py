@@ -17,6 +17,7 @@ from lab.compare.model import Comparison, Dimension, Row, Verdict
 from lab.contamination.suite import Suite
 from lab.errors import InputError
 from lab.records import Decision, Role, Stage, Status
+from lab.runs.lock import differences
 from lab.statistics.paired import holm, mcnemar_exact
 from lab.statistics.paired_rates import score_interval
 from tests.factories import ALWAYS, FAITHFUL, NEVER, attempt
@@ -332,3 +333,13 @@ def test_a_result_of_another_cell_is_refused(tmp_path: Path) -> None:
     path.write_text(json.dumps(told | {"cell": "0" * 64}))
     with pytest.raises(InputError, match="not of its plan"):
         compare_runs([one, two])
+
+
+def test_long_values_are_shown_from_where_they_part() -> None:
+    tools = [f"tool{n}" for n in range(20)]
+    (line,) = differences({"tools": tools}, {"tools": [*tools[:18], "extra"]})
+    assert line == "tools is …ol17', 'tool18', 'tool19'] and …ol17', 'extra']"
+    assert list(differences({"a": 1, "b": {"c": "x" * 60}}, {"b": {"c": "y"}})) == [
+        "a is 1 and absent",
+        f"b.c is {'x' * 40}… and y",
+    ]
