@@ -20,6 +20,7 @@ from lab.cli import (
     bisect,
     build,
     clean,
+    compare,
     detect,
     doctor,
     export,
@@ -60,6 +61,7 @@ app.command("rescore")(report.rescore)
 app.command("merge")(merge.merge_command)
 app.command("report")(report.report)
 app.command("gate")(gate.gate)
+app.command("compare")(compare.compare_command)
 app.command("minimise")(minimise.minimise)
 app.command("bisect")(bisect.bisect_command)
 app.command("clean")(clean.clean)

@@ -348,3 +348,22 @@ def test_a_figure_with_more_digits_than_the_others_makes_none_of_them_wrong(lab:
         "bench", "check", *(part for name, value in given.items() for part in ("--published", f"{name}={value}"))
     )
     assert done.code == 0, done.out
+
+
+def test_two_runs_are_compared_topic_by_topic(
+    lab: LabCommand, small_set: Path, snapshots: Path, tmp_path: Path
+) -> None:
+    options = ("-t", small_set, "--snapshots", snapshots, "--reports")
+    for name, arms in (("one", "bm25,bm25-and"), ("two", "bm25,bm25-and"), ("three", "bm25")):
+        assert lab("bench", *options, tmp_path / name, "--arms", arms).code == 0
+    one, two, three = (only_run(tmp_path / name) for name in ("one", "two", "three"))
+    told = lab("compare", one, two, "-o", tmp_path / "out", "--json")
+    assert told.code == 0, told.err
+    (contrast,) = told.json["contrasts"]
+    assert {row["measure"] for row in contrast["rows"]} == {"Hit@1", "Hit@5"}
+    assert not contrast["flips"] and {row["verdict"] for row in contrast["rows"]} == {"cannot tell"}
+    assert (tmp_path / "out" / "compare.html").read_text().count("cannot tell") > 4
+    refused = lab("compare", one, three)
+    assert refused.code == 2 and refused.is_one_clear_line() and "arm bm25-and is in A alone" in refused.err
+    mixed = lab("compare", one, "--by", "setup")
+    assert mixed.code == 2 and mixed.is_one_clear_line()
