@@ -20,7 +20,7 @@ from lab.retrieval.arms import Arm
 from lab.retrieval.bench import Bench, Work
 from lab.retrieval.data.load import load_set
 from lab.retrieval.frozen import frozen_store
-from lab.retrieval.rows import TopicRow, read_rows, rows_file, rows_text
+from lab.retrieval.rows import HitRow, TopicRow, read_rows, rows_file, rows_text
 from lab.retrieval.systems.bm25 import Bm25, Tokenizer
 from lab.retrieval.testset import MAIN_STORE
 from lab.runs.folder import RunFolder
@@ -49,11 +49,19 @@ def copy(run: RunFolder, to: Path) -> RunFolder:
     return RunFolder(Path(shutil.copytree(run.path, to / run.run_id)))
 
 
+def enough_hits(row: TopicRow) -> TopicRow:
+    """A planted rank must be that of some hit; a comparison looks at no more of the hits than that."""
+    others = tuple(HitRow(fact=f"planted-{n}", score=0.0) for n in range(len(row.hits), row.rank or 0))
+    return row.model_copy(update={"hits": (*row.hits, *others)})
+
+
 def edit_rows(run: RunFolder, change: Callable[[int, TopicRow], TopicRow], arm: str = "bm25") -> None:
     path = rows_file(run.path, "holdout", arm)
     answerable = iter(range(10_000))
     path.write_bytes(
-        rows_text(tuple(change(next(answerable), row) if row.answerable else row for row in read_rows(path)))
+        rows_text(
+            tuple(enough_hits(change(next(answerable), row)) if row.answerable else row for row in read_rows(path))
+        )
     )
 
 
