@@ -33,6 +33,7 @@ from lab.cli import (
     snapshot,
 )
 from lab.cli.output import console, print_error
+from lab.cli.redact import declare_secrets
 from lab.errors import EnvironmentUnusable, ExitCode, InputError, LabError
 
 CONFIG = "lab.toml"
@@ -98,6 +99,7 @@ def _defaults(path: Path) -> dict[str, Any]:
         return {}
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read: {error}", "mend or remove it") from error
+    declare_secrets(path, tables.pop("redact", {}))
     return _checked(path, tables, typer.main.get_command(app))
 
 

@@ -18,6 +18,8 @@ from pydantic import StringConstraints
 from lab.agents.base import StoreMap
 from lab.contamination.observe.detect import excerpt, find, line_of
 from lab.contamination.observe.readable import SQLITE_MAGIC, TooMuchToRead, readable_texts
+from lab.contamination.redacted_files import Unredactable, redacted_file
+from lab.contamination.secrets import NOTHING, Redactor
 from lab.errors import InputError
 from lab.records import Evidence, Record, Store, StoreFinding, Value, digest
 
@@ -42,6 +44,7 @@ class FileState(Record):
         sha256: Digest of the content; of a link, of its target's name; empty where it was not read.
         kind: ``file``, ``link``, ``other`` or ``unread`` (a directory that could not be entered).
         kept: Whether its content is among the kept files.
+        kept_sha256: Digest of what is kept, where secrets were taken out of it; empty otherwise.
     """
 
     store: Store
@@ -49,6 +52,12 @@ class FileState(Record):
     sha256: Sha256
     kind: str = "file"
     kept: bool = False
+    kept_sha256: Sha256 = ""
+
+    @property
+    def kept_as(self) -> str:
+        """Name of the kept file: the digest of its bytes."""
+        return self.kept_sha256 or self.sha256
 
 
 class Manifest(Record):
@@ -73,8 +82,10 @@ class Manifest(Record):
         return (state.kind, state.sha256) if state else None
 
 
-def capture(home: Path, stores: StoreMap, folder: Path) -> Manifest:
-    """Takes the manifest of a home and keeps its files' contents under ``folder/files``.
+def capture(home: Path, stores: StoreMap, folder: Path, redactor: Redactor = NOTHING) -> Manifest:
+    """Takes the manifest of a home and keeps its files' contents under ``folder/files``, without secrets.
+
+    A file that holds a secret has the digest of its content as it was, and beside it that of what is kept.
 
     Links are recorded, not followed: their targets may lie outside the home. A store that may lie behind a link, or in
     a directory that cannot be entered, is named as hidden: absence cannot be shown there.
@@ -89,11 +100,13 @@ def capture(home: Path, stores: StoreMap, folder: Path) -> Manifest:
     room = KEEP_TOTAL_BYTES
     for path, readable in _walk(home):
         relative = _escaped(path.relative_to(home))
-        state = _file_state(path, stores.store_of(relative), kept, room) if readable else None
+        state = _file_state(path, stores.store_of(relative), kept, room, redactor) if readable else None
         if state is None or state.kind == "link":
             hidden |= stores.stores_below(relative)
         room -= state.size if state and state.kept else 0
-        files[relative] = state or FileState(store=stores.store_of(relative), size=0, sha256="", kind="unread")
+        files[redactor.text(relative)] = state or FileState(
+            store=stores.store_of(relative), size=0, sha256="", kind="unread"
+        )
     return Manifest(files=dict(sorted(files.items())), hidden=tuple(sorted(hidden)))
 
 
@@ -119,7 +132,7 @@ def _escaped(path: Path) -> str:
     return os.fsencode(path).replace(b"\\", b"\\x5c").decode("utf-8", "backslashreplace")
 
 
-def _file_state(path: Path, store: Store, kept: Path, room: int) -> FileState | None:
+def _file_state(path: Path, store: Store, kept: Path, room: int, redactor: Redactor) -> FileState | None:
     """State of one file; None where it cannot be read."""
     try:
         info = path.lstat()
@@ -131,13 +144,17 @@ def _file_state(path: Path, store: Store, kept: Path, room: int) -> FileState | 
             # Not read, so only size and time can tell whether it changed.
             return FileState(store=store, size=info.st_size, sha256=digest([info.st_size, info.st_mtime_ns]))
         data = path.read_bytes()
+        clean = redacted_file(path, data, redactor)
     except OSError:
         return None
-    sha256 = digest(data)
-    copy = kept / sha256
+    except Unredactable:
+        return FileState(store=store, size=len(data), sha256=digest(data))
+    other = digest(clean) if clean != data else ""
+    state = FileState(store=store, size=len(data), sha256=digest(data), kept=True, kept_sha256=other)
+    copy = kept / state.kept_as
     if not copy.exists():
-        copy.write_bytes(data)
-    return FileState(store=store, size=len(data), sha256=sha256, kept=True)
+        copy.write_bytes(clean)
+    return state
 
 
 def drop_unchanged(before: Manifest, later: Iterable[Manifest], folder: Path) -> None:
@@ -145,7 +162,7 @@ def drop_unchanged(before: Manifest, later: Iterable[Manifest], folder: Path) ->
     wanted = set()
     for after in later:
         for path in before.changed(after):
-            wanted |= {side.files[path].sha256 for side in (before, after) if path in side.files}
+            wanted |= {side.files[path].kept_as for side in (before, after) if path in side.files}
     for copy in (folder / KEPT_DIRECTORY).iterdir():
         if copy.name not in wanted:
             copy.unlink()
@@ -201,7 +218,7 @@ def _finding(
             for place, text in texts_of(after, path, folder):
                 if match := find(canary, text):
                     pointer = f"{path} {place or f'line {line_of(text, match)}'}"
-                    file = f"{KEPT_DIRECTORY}/{state.sha256}"
+                    file = f"{KEPT_DIRECTORY}/{state.kept_as}"
                     evidence.append(Evidence(file=file, pointer=pointer, excerpt=excerpt(text, match)))
         except TooMuchToRead:
             unread = True
@@ -253,12 +270,12 @@ def kept_bytes(state: FileState, folder: Path) -> bytes:
     Raises:
         InputError: It is missing or was changed.
     """
-    path = folder / KEPT_DIRECTORY / state.sha256
+    path = folder / KEPT_DIRECTORY / state.kept_as
     try:
         data = path.read_bytes()
     except FileNotFoundError as error:
         raise InputError(f"{path} is missing", "run the trial again: delete its folder, then lab resume") from error
-    if digest(data) != state.sha256:
+    if digest(data) != state.kept_as:
         raise InputError(
             f"{path} was changed: digest mismatch", "run the trial again: delete its folder, then lab resume"
         )

@@ -18,6 +18,7 @@ from lab.contamination.observe.detectors import detectors
 from lab.contamination.observe.judge import COURSE, judge
 from lab.contamination.plan import LOCK, PLAN, SCENARIOS, start_order
 from lab.contamination.scenarios.scenario import Scenario
+from lab.contamination.secrets import Secrets
 from lab.contamination.sessions.base import Start
 from lab.contamination.trial import Bench, run_trial
 from lab.contamination.warm_proof import sessions_named
@@ -195,11 +196,13 @@ class Suite:
             False when interrupted by Ctrl-C.
 
         Raises:
-            InputError: Backend or an environment differ from the lock.
+            InputError: Backend or an environment differ from the lock, or a scenario holds a secret.
             EnvironmentUnusable: The machine gave out.
             ErrorBudgetExceeded: Too many errors; the run stops early.
         """
         self.locked.check_same(backend, environments)
+        secrets = Secrets.of()
+        secrets.refuse(self.scenarios.values())
         self.folder.unseal()
         waiting = set(pending)
         errors = {r.trial for r in self.each_result() if r.status is Status.ERROR} - waiting
@@ -230,6 +233,7 @@ class Suite:
                     self.locked.limits,
                     self.folder.run_id,
                     ways[self.locked.starts.of(build, setup)],
+                    secrets,
                 )
                 for build in self.locked.builds
                 for setup in self.locked.setups
