@@ -40,6 +40,10 @@ _KEY_NAME = re.compile(
 _NO_SECRET = re.compile(r"[a-zA-Z_ .,'-]*|[./~].*|[0-9.]*", re.DOTALL)
 """Values that no key has: words, paths and numbers, which would be found everywhere."""
 
+_BEHIND_ESCAPE = r"(?<=\\[nrtbf])|(?<=\\u[0-9a-fA-F]{4})"
+"""In JSON a line break before a key is written with a letter, so that the key does not begin a word."""
+_WORD_BEGINS = rf"(?:\b|{_BEHIND_ESCAPE})"
+
 # The known shapes say that a key is there; these say how far it goes.
 _TAILS = {
     "private key": r"(?:(?s:.){0,20000}?-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|"
@@ -49,14 +53,17 @@ _TAILS = {
 _OWN_RULES = {
     "password in an address": r"\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@\"'\\]{0,100}:(?P<value>[^\s/@\"'\\]{3,200})@",
     # Ends before quotes and backslashes, so that JSON stays JSON, also where it stands in a string of JSON.
-    "password": r"(?<![A-Za-z])(?i:passwords?|passwd|passphrase|pwd|senha|secret|token|api[ _-]?key|"
-    r"chave[ _-]de[ _-]api|access[ _-]?key)\\*[\"']?\s{0,3}[:=]\s{0,3}\\*[\"']?(?P<value>"
+    "password": rf"(?:(?<![A-Za-z])|{_BEHIND_ESCAPE})(?i:passwords?|passwd|passphrase|pwd|senha|secret|token|"
+    r"api[ _-]?key|chave[ _-]de[ _-]api|access[ _-]?key)\\*[\"']?\s{0,3}[:=]\s{0,3}\\*[\"']?(?P<value>"
     r"(?=[^\s\"'(){},;\\]*[A-Za-z])(?=[^\s\"'(){},;\\]*[0-9])"
     r"(?![0-9.+-]+[eE][0-9+-]+\b)[^\s\"'(){}\[\]<>$*,;\\]{8,200})",
 }
 _MARK = re.compile(r"\[redacted sha256:[0-9a-f]{8} len=[0-9]+\]")
 _SHAPES = {kind: shape for kind, shape in KEY_SHAPES.items() if kind not in _OWN_RULES}
-_KEYS = {kind: re.compile(shape + _TAILS.get(kind, "")) for kind, shape in _SHAPES.items()}
+_KEYS = {
+    kind: re.compile(re.sub(r"^\\b", lambda _: _WORD_BEGINS, shape) + _TAILS.get(kind, ""))
+    for kind, shape in _SHAPES.items()
+}
 _RULES = _KEYS | {kind: re.compile(rule) for kind, rule in _OWN_RULES.items()}
 
 _ANCHORS: dict[str, tuple[str, ...]] = {

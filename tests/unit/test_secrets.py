@@ -55,6 +55,9 @@ def test_keys_are_taken_out_wherever_they_stand(kind: str) -> None:
     secret, told = KEYS[kind], AROUND.get(kind, "{}").format(KEYS[kind])
     text = f"Note: {told} and more"
     assert REDACTOR.text(text) == text.replace(secret, mark(secret))
+    for before in ("\n", "\t", "é", "x=", "(", "\\"):
+        assert secret.splitlines()[-1] not in REDACTOR.text(json.dumps({"a": before + told})), before
+        assert secret.splitlines()[-1] not in REDACTOR.text(json.dumps(json.dumps({"a": before + told}))), before
     inner = json.dumps({"a": [told, 1, None], "b": json.dumps({"c": told})})
     clean = REDACTOR.text(inner)
     first = json.loads(clean)["a"][0]
