@@ -31,6 +31,7 @@ from lab.cli import (
     report,
     run,
     snapshot,
+    validate,
 )
 from lab.cli.output import console, print_error
 from lab.cli.redact import declare_secrets
@@ -51,6 +52,7 @@ app = typer.Typer(
 )
 app.command("doctor")(doctor.doctor)
 app.command("lint")(lint.lint_command)
+app.command("validate")(validate.validate)
 app.command("import")(import_payloads.import_command)
 app.command("detect")(detect.detect)
 app.command("build")(build.build)
@@ -84,10 +86,10 @@ def _root(
 ) -> None:
     """Agent Memory Lab."""
     del version
-    context.default_map = _defaults(Path(CONFIG))
+    context.default_map = defaults(Path(CONFIG))
 
 
-def _defaults(path: Path) -> dict[str, Any]:
+def defaults(path: Path) -> dict[str, Any]:
     """Reads ``lab.toml``: one table for each command, with the names of its options.
 
     Raises:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from lab.agents.base import Setup
 from lab.agents.hermes.adapter import HermesAgent
-from lab.cli.app import _defaults
+from lab.cli.app import defaults
 from lab.contamination.observe.judge import judge
 from lab.contamination.plan import create_run
 from lab.contamination.secrets import _ANCHORS, _RULES, NOTHING, Redactor, Secrets, mark
@@ -175,12 +175,12 @@ def test_lab_toml_declares_what_no_variable_does(tmp_path: Path, monkeypatch: py
     monkeypatch.delenv("LAB_REDACT_PATTERNS")
     path = tmp_path / "lab.toml"
     path.write_text('[redact]\nvalues_from_env = ["OTHER"]\npatterns = ["CUST-[0-9]+", "b"]\n[run]\njobs = 2\n')
-    assert _defaults(path) == {"run": {"jobs": 2}}
+    assert defaults(path) == {"run": {"jobs": 2}}
     assert Secrets.of().redactor().text("CUST-1 b") == f"{mark('CUST-1')} {mark('b')}"
     for text in ('redact = "x"', "[redact]\nvalue = []", '[redact]\npatterns = "x"', "[redact]\npatterns = [1]"):
         path.write_text(text)
         with pytest.raises(InputError, match="redact"):
-            _defaults(path)
+            defaults(path)
 
 
 def test_a_scenario_that_holds_a_secret_is_refused_before_anything_is_written(
