@@ -68,10 +68,16 @@ KINDS: tuple[Kind, ...] = (
     Kind("setup", YAML, Setup, (), _fields("name description")),
     Kind("set", YAML, SetHead, ("set.yaml",), _fields("name purpose")),
     Kind(
-        "fact", LINES, FactLine, ("facts.jsonl",), _fields("id text"), strict=True, schema=lambda: line_schema("fact")
+        "topic",
+        LINES,
+        Topic,
+        ("topics.jsonl",),
+        _fields("id text topic_class"),
+        strict=True,
+        schema=lambda: line_schema("topic"),
     ),
     Kind(
-        "topic", LINES, Topic, ("topics.jsonl",), _fields("id query"), strict=True, schema=lambda: line_schema("topic")
+        "fact", LINES, FactLine, ("facts.jsonl",), _fields("id text"), strict=True, schema=lambda: line_schema("fact")
     ),
     Kind("qrels", TABLE, None, ("qrels.tsv",)),
     Kind(

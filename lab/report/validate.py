@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -10,7 +11,6 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from lab.contamination.plan import load_setup
 from lab.contamination.scenarios.library import problems_of
 from lab.errors import InputError
 from lab.records import Record
@@ -66,8 +66,7 @@ def check(path: Path, kind: Kind | None, check_config: Callable[[Path], object])
     except BrokenData as broken:
         return Checked(file=str(path), kind="", faults=(Fault(line=broken.line, message=broken.fault),))
     except InputError as error:
-        message = error.message.removeprefix(f"{path}: ")
-        return Checked(file=str(path), kind="", faults=(Fault(message=message),))
+        return Checked(file=str(path), kind="", faults=(Fault(message=_without(path, error)),))
     return Checked(file=str(path), kind=kind.name, faults=tuple(faults_of(path, kind, check_config)))
 
 
@@ -127,9 +126,10 @@ def _faults(path: Path, kind: Kind, check_config: Callable[[Path], object]) -> I
         return _lines(path, kind)
     if kind.name == "scenario":
         return [Fault(line=problem.line, message=problem.message) for problem in problems_of(path)]
+    if kind.name == "setup":
+        return _yaml(path, kind)
     readers: dict[str, Callable[[Path], object]] = {
         "set": read_head,
-        "setup": load_setup,
         "qrels": lambda table: deque(qrels_lines(table), maxlen=0),
         "config": check_config,
     }
@@ -139,6 +139,16 @@ def _faults(path: Path, kind: Kind, check_config: Callable[[Path], object]) -> I
 def _json(path: Path, kind: Kind) -> Iterator[Fault]:
     json_document(path)
     yield from _checked(kind, path.read_bytes(), 0)
+
+
+def _yaml(path: Path, kind: Kind) -> Iterator[Fault]:
+    try:
+        text = "\n".join(line for _, line in numbered_lines(path))
+        value = yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        yield Fault(message=f"not valid YAML: {' '.join(str(error).split())}")
+        return
+    yield from _checked(kind, json.dumps(value, default=str), 0)
 
 
 def _lines(path: Path, kind: Kind) -> Iterator[Fault]:
@@ -169,5 +179,10 @@ def _told(path: Path, read: Callable[[Path], object]) -> list[Fault]:
     except BrokenData:
         raise
     except InputError as error:
-        return [Fault(message=error.message.removeprefix(f"{path}: "))]
+        return [Fault(message=_without(path, error))]
     return []
+
+
+def _without(path: Path, error: InputError) -> str:
+    """The words of an error that names its file first: the place is told apart from them."""
+    return error.message.removeprefix(str(path)).lstrip(": ")
