@@ -90,9 +90,9 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind("bench-lock", JSON, BenchLockFile, (), _fields("run_id lab_version k"), {"kind": "bench"}),
     Kind("lock", JSON, LockFile, (), _fields("run_id lab_version")),
+    Kind("report", JSON, Report, ("report.json",), _fields("accounting trials controls")),
     Kind("plan", JSON, PlanFile, ("plan.json",), _fields("trials")),
     Kind("result", JSON, TrialResult, ("result.json",), _fields("trial verdicts")),
-    Kind("report", JSON, Report, ("report.json",), _fields("accounting trials controls")),
     Kind("course", JSON, Course, ("course.json",), _fields("cause loaded")),
     Kind("exchange", LINES, Exchange, ("requests.jsonl",), _fields("seq phase request")),
     Kind(
@@ -159,3 +159,9 @@ def schema_texts() -> dict[str, str]:
         for name, schema in made.items()
         if schema is not None
     }
+
+
+def publish(folder: Path) -> None:
+    """Writes the schemas into a folder, which exists; ``make schemas`` calls it."""
+    for name, text in schema_texts().items():
+        (folder / name).write_text(text, encoding="utf-8")
