@@ -135,7 +135,21 @@ def response_message(exchange: Exchange) -> dict[str, Any]:
     A stream's deltas are joined as the OpenAI protocol says: contents are concatenated, tool calls are merged by
     ``index`` and their argument strings concatenated.
     """
-    text = exchange.response.text or ""
+    return _message(exchange.response.text or "")
+
+
+def redacted_answer(data: bytes, redact: Redact) -> bytes:
+    """An answer without secrets, also such as a stream has spread over several events.
+
+    Where there is one of these, the answer is kept as one message that says the same.
+    """
+    kept = redact(data)
+    whole = json.dumps(_message(kept.decode("utf-8", "replace")), ensure_ascii=False).encode("utf-8", "replace")
+    clean = redact(whole)
+    return kept if clean == whole else b'{"choices": [{"message": %b}]}' % clean
+
+
+def _message(text: str) -> dict[str, Any]:
     if not text.startswith("data:"):
         try:
             choices = json.loads(text).get("choices") or [{}]

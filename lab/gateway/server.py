@@ -14,6 +14,7 @@ import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,7 +22,7 @@ from aiohttp import web
 
 from lab.errors import EnvironmentUnusable
 from lab.gateway.classify import classify, review_prompt_index
-from lab.gateway.exchange import Body, Exchange, Redact, RequestClass
+from lab.gateway.exchange import Body, Exchange, Redact, RequestClass, redacted_answer
 from lab.gateway.policies import foreground
 from lab.gateway.policies.base import Policy, Script
 from lab.gateway.replies import Reply, encode, error_body, models_body
@@ -163,7 +164,7 @@ class TrialGateway:
             kind=kind,
             request=Body.of(body, self.redact),
             status=status,
-            response=Body.of(answer, self.redact),
+            response=Body.of(answer, partial(redacted_answer, redact=self.redact)),
             problem=self.redact(problem.encode("utf-8", "replace")).decode(),
         )
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import sqlite3
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
@@ -20,7 +21,7 @@ from lab.contamination.plan import create_run
 from lab.contamination.secrets import _ANCHORS, _RULES, NOTHING, Redactor, Secrets, mark
 from lab.contamination.stores import capture, kept_bytes, texts_of
 from lab.errors import InputError
-from lab.gateway.exchange import Body, read_exchanges
+from lab.gateway.exchange import Body, Exchange, RequestClass, read_exchanges, redacted_answer, response_message
 from lab.records import Stage, Store, TrialResult, Value, digest
 from lab.retrieval.factstore.secrets import KEY_SHAPES
 from tests.planted import BUILDS, MODEL, SETUP, Planted
@@ -219,6 +220,42 @@ def test_a_body_has_both_digests_and_a_change_is_noticed() -> None:
     assert not body.model_copy(update={"text": (body.text or "") + " "}).is_intact
     assert Body.of(b"plain", REDACTOR.data) == Body.of(b"plain")
     assert Body.of(b"\xff" + VALUE.encode(), REDACTOR.data).data == b"\xff" + mark(VALUE).encode()
+
+
+def streamed(*deltas: dict[str, object]) -> bytes:
+    events = [f"data: {json.dumps({'choices': [{'index': 0, 'delta': delta}]})}\n\n" for delta in deltas]
+    return ("".join(events) + "data: [DONE]\n\n").encode()
+
+
+def test_a_secret_that_a_stream_spreads_over_its_events_is_taken_out(tmp_path: Path) -> None:
+    key, arguments = KEYS["AWS access key"], json.dumps({"content": f"otter40 {KEYS['GitHub token']}"})
+    head = {"index": 0, "id": "c1", "function": {"name": "memory", "arguments": arguments[:30]}}
+    data = streamed(
+        {"content": f"The key is {key[:7]}"},
+        {"content": f"{key[7:]}, otter40."},
+        {"tool_calls": [head]},
+        {"tool_calls": [{"index": 0, "function": {"arguments": arguments[30:]}}]},
+    )
+    assert REDACTOR.data(data) == data, "no event has a whole one"
+    body = Body.of(data, partial(redacted_answer, redact=REDACTOR.data))
+    assert body.sha256 == digest(data) and body.is_intact
+    exchange = Exchange(
+        seq=1,
+        phase="session",
+        method="POST",
+        path="/",
+        kind=RequestClass.REVIEW,
+        request=body,
+        status=200,
+        response=body,
+    )
+    said = response_message(exchange)
+    assert said["content"] == f"The key is {mark(key)}, otter40."
+    (call,) = said["tool_calls"]
+    told = json.loads(call["function"]["arguments"])
+    assert (call["id"], told) == ("c1", {"content": f"otter40 {mark(KEYS['GitHub token'])}"})
+    plain = streamed({"content": "otter40 and"}, {"content": " POL-358"})
+    assert redacted_answer(plain, REDACTOR.data) == plain and redacted_answer(b"\xff", REDACTOR.data) == b"\xff"
 
 
 def database(path: Path, *, wal: bool) -> sqlite3.Connection:
