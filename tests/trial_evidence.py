@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from lab.agents.hermes.adapter import HermesAgent
+from lab.contamination.capture import capture
 from lab.contamination.observe.judge import AFTER, BEFORE, COURSE, OUTCOME, REQUESTS, Course, TrialIdentity
 from lab.contamination.scenarios.scenario import Scenario
 from lab.contamination.script import turn_texts
 from lab.contamination.secrets import NOTHING, Redactor
-from lab.contamination.stores import capture
 from lab.gateway.classify import REVIEW_CLOSING, REVIEW_OPENINGS, classify
 from lab.gateway.exchange import Body, Exchange
 from lab.gateway.replies import Reply, ToolCall, encode

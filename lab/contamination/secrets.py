@@ -44,27 +44,29 @@ _BEHIND_ESCAPE = r"(?<=\\[nrtbf])|(?<=\\u[0-9a-fA-F]{4})"
 """In JSON a line break before a key is written with a letter, so that the key does not begin a word."""
 _WORD_BEGINS = rf"(?:\b|{_BEHIND_ESCAPE})"
 
-# The known shapes say that a key is there; these say how far it goes.
+# The detector's shapes say that a key is there; these say how far it goes. Every rule takes time in proportion to the
+# text, whatever stands in it: an agent must not be able to hold the lab up.
 _TAILS = {
-    "private key": r"(?:(?s:.){0,20000}?-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|"
+    "private key": r"(?:(?:(?!-----BEGIN)(?s:.)){0,20000}?-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|"
     r"(?:[A-Za-z0-9+/=\s]|\\+[nr])*)",
-    "JSON web token": r"[A-Za-z0-9_-]*",
 }
 _OWN_RULES = {
+    "JSON web token": rf"(?:(?<![A-Za-z0-9_-])|{_BEHIND_ESCAPE})"
+    r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*",
     "password in an address": r"\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@\"'\\]{0,100}:(?P<value>[^\s/@\"'\\]{3,200})@",
     # Ends before quotes and backslashes, so that JSON stays JSON, also where it stands in a string of JSON.
     "password": rf"(?:(?<![A-Za-z])|{_BEHIND_ESCAPE})(?i:passwords?|passwd|passphrase|pwd|senha|secret|token|"
     r"api[ _-]?key|chave[ _-]de[ _-]api|access[ _-]?key)\\*[\"']?\s{0,3}[:=]\s{0,3}\\*[\"']?(?P<value>"
-    r"(?=[^\s\"'(){},;\\]*[A-Za-z])(?=[^\s\"'(){},;\\]*[0-9])"
+    r"(?=[^\s\"'(){},;\\]{0,199}[A-Za-z])(?=[^\s\"'(){},;\\]{0,199}[0-9])"
     r"(?![0-9.+-]+[eE][0-9+-]+\b)[^\s\"'(){}\[\]<>$*,;\\]{8,200})",
 }
 _MARK = re.compile(r"\[redacted sha256:[0-9a-f]{8} len=[0-9]+\]")
-_SHAPES = {kind: shape for kind, shape in KEY_SHAPES.items() if kind not in _OWN_RULES}
-_KEYS = {
-    kind: re.compile(re.sub(r"^\\b", lambda _: _WORD_BEGINS, shape) + _TAILS.get(kind, ""))
-    for kind, shape in _SHAPES.items()
+_SHAPES = {
+    kind: re.sub(r"^\\b", lambda _: _WORD_BEGINS, shape) + _TAILS.get(kind, "") for kind, shape in KEY_SHAPES.items()
 }
-_RULES = _KEYS | {kind: re.compile(rule) for kind, rule in _OWN_RULES.items()}
+_RULES = {kind: re.compile(rule) for kind, rule in (_SHAPES | _OWN_RULES).items()}
+_KEYS = {kind: rule for kind, rule in _RULES.items() if "value" not in rule.groupindex}
+"""Kinds that are known by their form alone, without a word in front of them."""
 
 _ANCHORS: dict[str, tuple[str, ...]] = {
     "private key": ("PRIVATE KEY",),

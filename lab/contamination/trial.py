@@ -13,6 +13,7 @@ from typing import Any
 
 from lab.agents.base import PendingAction, SessionPlan, Setup
 from lab.agents.hermes.adapter import JOB_NAME, MODEL_NAME, OUTCOME_NAME, SOCKET_NAME, HermesAgent
+from lab.contamination.capture import capture, drop_unchanged
 from lab.contamination.observe.judge import (
     AFTER,
     BEFORE,
@@ -32,7 +33,7 @@ from lab.contamination.script import fresh_script, script_of, seed_of, session_p
 from lab.contamination.secrets import Secrets
 from lab.contamination.sessions.base import CRASHED_ON_DEMAND, Launch, Place, Sessions, give_to_sandbox
 from lab.contamination.sessions.cold import ColdSessions
-from lab.contamination.stores import Manifest, capture, drop_unchanged, store_changed, text_diff
+from lab.contamination.stores import Manifest, store_changed, text_diff
 from lab.errors import LabError
 from lab.gateway.policies.base import SCRIPTED, Script
 from lab.gateway.policies.scripted import policy_named

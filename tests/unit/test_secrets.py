@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import sqlite3
+import time
 from functools import partial
 from pathlib import Path
 from urllib.parse import quote
@@ -16,10 +17,11 @@ from hypothesis import strategies as st
 from lab.agents.base import Setup
 from lab.agents.hermes.adapter import HermesAgent
 from lab.cli.app import defaults
+from lab.contamination.capture import capture
 from lab.contamination.observe.judge import judge
 from lab.contamination.plan import create_run
 from lab.contamination.secrets import _ANCHORS, _RULES, NOTHING, Redactor, Secrets, mark
-from lab.contamination.stores import capture, kept_bytes, texts_of
+from lab.contamination.stores import kept_bytes, texts_of
 from lab.errors import InputError
 from lab.gateway.exchange import Body, Exchange, RequestClass, read_exchanges, redacted_answer, response_message
 from lab.records import Stage, Store, TrialResult, Value, digest
@@ -118,6 +120,32 @@ def test_a_declared_value_is_found_in_every_spelling() -> None:
 def test_marks_are_equal_for_equal_secrets_and_can_be_checked() -> None:
     first, second = REDACTOR.text("password: hunter22!x"), REDACTOR.text("Senha = hunter22!x")
     assert first.endswith(f"[redacted sha256:{digest(b'hunter22!x')[:8]} len=10]") and first[10:] == second[8:]
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        *(
+            "-----BEGIN RSA PRIVATE KEY-----",
+            "token=",
+            "-eyJhbGciOiJI",
+            "\\\\",
+            "a://b:",
+            "sk-",
+            "ghp_",
+            "password: \\\\",
+        ),
+        *("AKIA", "xoxb-", "eyJ.", '"token": "', "1e", "-----END RSA PRIVATE KEY-----", "token: otter40 "),
+    ],
+)
+def test_hostile_text_takes_time_in_proportion_to_its_length(piece: str) -> None:
+    def seconds(size: int) -> float:
+        text = piece * (size // len(piece))
+        begun = time.process_time()
+        REDACTOR.text(text)
+        return time.process_time() - begun
+
+    assert seconds(400_000) < 12 * max(seconds(50_000), 0.01), "8 times the text"
 
 
 JSON = st.recursive(
