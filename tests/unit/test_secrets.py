@@ -145,7 +145,8 @@ def test_hostile_text_takes_time_in_proportion_to_its_length(piece: str) -> None
         REDACTOR.text(text)
         return time.process_time() - begun
 
-    assert seconds(400_000) < 12 * max(seconds(50_000), 0.01), "8 times the text"
+    long = seconds(400_000)
+    assert long < 2 and long < 12 * max(seconds(50_000), 0.01), "8 times the text"
 
 
 JSON = st.recursive(
