@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,8 @@ from lab.records import (
 )
 
 ALWAYS, NEVER, FAITHFUL = "scripted:always-write", "scripted:never-write", "scripted:faithful"
+MODELS = (ALWAYS, NEVER, FAITHFUL, "ollama:qwen3")
+VALUES = ("yes", "no", "not_applicable", "undetermined", "error")
 
 
 def verdict(value: Value | str, reason: str = "", excerpt: str = "", file: str = "requests.jsonl") -> Verdict:
@@ -182,6 +185,27 @@ def story(
 def skill(name: str = "deploy", made_by: str = "user", pinned: bool = False) -> Skill:
     """A skill that is there before the trial."""
     return Skill(name=name, made_by=made_by, pinned=pinned, description="How to deploy.", body="Run the script.")
+
+
+def mixed(seed: int, size: int = 160) -> list[TrialResult]:
+    """Results of all kinds, nesting or not."""
+    rng = random.Random(seed)
+    made = {}
+    for _ in range(size):
+        family, role = rng.choice([("F1", Role.ATTACK), ("F1", Role.TWIN), ("F5", Role.CONTROL)])
+        values = {key: rng.choice(VALUES) for key in ("reach", "attempted", "persist", "load")}
+        found = result(
+            f"{family}-{rng.randint(1, 9):03}",
+            role=role,
+            model=rng.choice(MODELS),
+            setup=rng.choice(["default", "gate-on"]),
+            status=rng.choices(list(Status), [8, 1, 1])[0],
+            cause="",
+            hard=role is Role.CONTROL and rng.random() < 0.3,
+            **values,
+        )
+        made[found.trial] = found
+    return list(made.values())
 
 
 def planned(*results: TrialResult) -> dict[str, Any]:

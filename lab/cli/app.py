@@ -20,10 +20,13 @@ from lab.cli import (
     bisect,
     build,
     clean,
+    compare,
     detect,
     doctor,
     export,
     factstore,
+    gate,
+    history,
     import_payloads,
     lint,
     merge,
@@ -34,10 +37,9 @@ from lab.cli import (
     validate,
 )
 from lab.cli.output import console, print_error
+from lab.cli.places import CONFIG
 from lab.cli.redact import declare_secrets
 from lab.errors import EnvironmentUnusable, ExitCode, InputError, LabError
-
-CONFIG = "lab.toml"
 
 app = typer.Typer(
     name="lab",
@@ -61,6 +63,8 @@ app.command("resume")(run.resume)
 app.command("rescore")(report.rescore)
 app.command("merge")(merge.merge_command)
 app.command("report")(report.report)
+app.command("gate")(gate.gate)
+app.command("compare")(compare.compare_command)
 app.command("minimise")(minimise.minimise)
 app.command("bisect")(bisect.bisect_command)
 app.command("clean")(clean.clean)
@@ -68,6 +72,7 @@ app.add_typer(bench.app, name="bench")
 app.add_typer(agent.app, name="agent")
 app.add_typer(export.app, name="export")
 app.add_typer(factstore.app, name="factstore")
+app.add_typer(history.app, name="history")
 app.add_typer(snapshot.app, name="snapshot")
 
 
@@ -102,6 +107,7 @@ def defaults(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read: {error}", "mend or remove it") from error
     declare_secrets(path, tables.pop("redact", {}))
+    tables.pop("gate", None)  # no options: lab gate reads and checks its rules itself
     return _checked(path, tables, typer.main.get_command(app))
 
 

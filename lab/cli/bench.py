@@ -32,7 +32,7 @@ TopicsOption = Annotated[
         "-t",
         metavar="SET",
         help="Set to measure on, repeatable: a name under scenarios/retrieval, a folder, or beir:, trec:, squad:, "
-        "clinc-oos: or locomo: with a path.",
+        "clinc-oos: or locomo: with a path, or generated: with a number of facts.",
     ),
 ]
 SnapshotOption = Annotated[

@@ -73,28 +73,44 @@ def _published(figures: list[str]) -> tuple[Any, ...]:
     if len(given) < len(figures) or not set(given) <= known or not set(FIGURES) <= set(given):
         raise InputError("these figures are not enough", f"give {', '.join(f'{name}=…' for name in FIGURES)}")
     try:
-        digits = max(len(given[name].partition(".")[2]) for name in FIGURES[1:])
+        # Of the least precise one: figures that were printed with fewer digits than others must not look wrong.
+        digits = min(len(given[name].partition(".")[2]) for name in given if name not in ("n", "qrels"))
         return check_published(
-            int(given["n"]),
+            _topics(given["n"]),
             *(given[name] for name in FIGURES[1:]),
             digits=digits,
             mrr_conditional=given.get("mrr_conditional"),
-            qrels=int(given["qrels"]) if "qrels" in given else None,
+            qrels=_topics(given["qrels"]) if "qrels" in given else None,
         )
-    except ValueError as error:
+    except (ValueError, ZeroDivisionError) as error:
         raise InputError(f"a figure is no number: {error}", "write them as they were printed, as .712") from error
+
+
+def _topics(figure: str) -> int:
+    """A number of topics; over none of them every figure would pass."""
+    number = int(figure)
+    if number < 1:
+        raise ValueError(f"{number} topics")
+    return number
 
 
 def _of_run(run: Path, testset: Any, k: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
     from lab.report.bench.numbers import interval, mean, share  # noqa: PLC0415 - as above
     from lab.retrieval.metrics.invariants import checks, judged  # noqa: PLC0415
     from lab.retrieval.metrics.scores import score_rows  # noqa: PLC0415
+    from lab.retrieval.results import Check  # noqa: PLC0415
     from lab.retrieval.trec_run import read_run  # noqa: PLC0415
 
-    rows = read_run(run, testset, k)
+    foreign = read_run(run, testset, k)
+    rows = foreign.rows
     declared = dict(Counter(topic.topic_class for topic in testset.topics if testset.answerable(topic)))
     scores = score_rows(rows, tuple(declared), depth=k, clusters=len(testset.stores) > 1)
-    found = (*checks(rows, scores, declared_n=declared), judged(rows, testset.qrels))
+    odd = len(foreign.contradicted)
+    text = (
+        f"{odd} topics rank facts against their scores: distances?" if odd else "all topics rank facts by their scores"
+    )
+    by_score = Check(name="ranks follow scores", holds=not odd, text=text)
+    found = (by_score, *checks(rows, scores, declared_n=declared), judged(rows, testset.qrels))
     figures = [
         f"{one.topic_class}, n={one.n}: Hit@1 {share(one.hit1)}, Hit@5 {share(one.hit5)}, Hit@10 {share(one.hit10)}, "
         f"MRR@10 {mean(one.mrr10)} {interval(one.mrr10)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import signal
 import sqlite3
 import threading
@@ -14,10 +15,11 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import typer
 from rich.progress import Progress
 
 from lab.cli.output import console, counting_bar, print_json, safe
-from lab.errors import InputError
+from lab.errors import EnvironmentUnusable, ExitCode, InputError
 from lab.runs.folder import RunFolder
 
 if TYPE_CHECKING:
@@ -81,7 +83,7 @@ def run_bench(request: Request, *, json: bool) -> None:
             run = Bench.resume(RunFolder.open(request.resume, (LOCK,)), work)
         else:
             run = Bench.start(request.reports, work)
-        with run.folder.lock():
+        with run.folder.lock(), _full_disk(run.folder.path):
             run.folder.unseal()
             console.print(f"run folder: {safe(str(run.folder.path))}", soft_wrap=True)
             _ask_all(run)
@@ -89,7 +91,12 @@ def run_bench(request: Request, *, json: bool) -> None:
 
 
 def report_on_bench(folder: RunFolder, *, json: bool) -> None:
-    """Writes all reports of a benchmark run, seals its folder and prints the summary."""
+    """Writes all reports of a benchmark run, seals its folder and prints the summary.
+
+    Raises:
+        Exit: An invariant does not hold: the figures cannot be true.
+    """
+    from lab.report.bench.numbers import failed_checks  # noqa: PLC0415 - see run_bench
     from lab.report.bench.terminal import print_bench  # noqa: PLC0415
     from lab.report.bench.write import write_bench  # noqa: PLC0415
 
@@ -102,6 +109,8 @@ def report_on_bench(folder: RunFolder, *, json: bool) -> None:
     for path in written:
         if path.suffix == ".html":
             console.print(f"report: {safe(path.resolve().as_uri())}", soft_wrap=True)
+    if failed_checks(result):
+        raise typer.Exit(ExitCode.GATE_FAILED)
 
 
 def _ask_all(run: Bench) -> None:
@@ -118,6 +127,18 @@ def _ask_all(run: Bench) -> None:
             folder = safe(str(run.folder.path))
             console.print(f"[yellow]interrupted[/]; go on with the same options and --resume {folder}", soft_wrap=True)
             raise
+
+
+@contextmanager
+def _full_disk(folder: Path) -> Iterator[None]:
+    """Says which disk is full and how to go on: the system's own error has neither."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        mend = f"make room, then go on with the same options and --resume {folder}"
+        raise EnvironmentUnusable(f"the disk is full: {folder}", mend) from error
 
 
 @contextmanager
@@ -180,9 +201,19 @@ def _tell(line: str) -> None:
 
 
 def _folder(spec: str, scenarios: Path) -> str:
-    """The folder of a set that is named; anything else is left as it is."""
-    named = scenarios / "retrieval" / spec
-    return str(named) if Path(spec).name == spec and named.is_dir() else spec
+    """The folder of a set that is named; anything else is left as it is.
+
+    Raises:
+        InputError: It is a name, and no set has it.
+    """
+    from lab.retrieval.data.load import set_folders  # noqa: PLC0415 - see run_bench
+
+    named = {folder.name: str(folder) for folder in set_folders(scenarios / "retrieval")}
+    if spec in named:
+        return named[spec]
+    if ":" not in spec and (not spec or (Path(spec).name == spec and not Path(spec).exists())):
+        raise InputError(f"no set is called {spec!r}", f"take {' or '.join(named)}, or name a folder or FORM:PATH")
+    return spec
 
 
 def load_named(spec: str, scenarios: Path) -> TestSet:

@@ -11,7 +11,7 @@ import typer
 from lab.cli.output import print_json, safe, stdout
 from lab.cli.places import DEFAULT_REPORTS, DEFAULT_SCENARIOS, JsonOption
 from lab.contamination.scenarios.library import lint
-from lab.errors import ExitCode
+from lab.errors import ExitCode, LabError
 from lab.isolation.bwrap import BwrapBackend
 from lab.isolation.docker import DockerBackend
 
@@ -46,11 +46,23 @@ def examine() -> list[Finding]:
     debstrap = shutil.which("mmdebstrap") or shutil.which("debootstrap")
     mend = "apt-get install -y mmdebstrap"
     found.append(Finding("base builder", bool(debstrap), debstrap or "neither mmdebstrap nor debootstrap", mend))
+    found.append(_embedder())
     problems = lint(DEFAULT_SCENARIOS)
     found.append(Finding("scenarios", not problems, f"{len(problems)} problem(s)", "lab lint", needed=True))
     free = shutil.disk_usage(DEFAULT_REPORTS if DEFAULT_REPORTS.exists() else ".").free
     found.append(Finding("disk", free > NEEDED_DISK, f"{free >> 30} GiB free", "free at least 3 GiB", needed=True))
     return found
+
+
+def _embedder() -> Finding:
+    """The offline embedder of ``lab bench``, loaded for real."""
+    from lab.retrieval.embedders.select import DEFAULT, embedder_for  # noqa: PLC0415 - only this command needs it here
+
+    try:
+        identity = embedder_for(DEFAULT).identity
+    except LabError as error:
+        return Finding("embedder", False, error.message, error.mend)
+    return Finding("embedder", True, f"{identity.backend} {identity.version}, {identity.model}")
 
 
 def doctor(json: JsonOption = False) -> None:

@@ -1,4 +1,4 @@
-"""``lab export``: writes what a run found in forms that are used without the lab."""
+"""``lab export``: a run in the formats of other tools, and folders that reproduce a trial without the lab."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ from typing import Annotated
 
 import typer
 
+from lab.cli.export_report import export_report
 from lab.cli.minimise import TrialArgument, TrialIdArgument
 from lab.cli.output import console, print_json, safe, stdout
 from lab.cli.places import JsonOption
 from lab.contamination.repro.folder import export_repro
 from lab.contamination.single import find_trial
 
-app = typer.Typer(no_args_is_help=True, help="Write findings in forms that need no lab.")
+app = typer.Typer(no_args_is_help=True, help="Write runs and findings in forms that need no lab.")
+app.command("report")(export_report)
 
 
 @app.callback()
 def _group() -> None:
-    """Write findings in forms that need no lab."""
+    """Write runs and findings in forms that need no lab."""
 
 
 @app.command("repro")

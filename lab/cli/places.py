@@ -9,6 +9,9 @@ import typer
 
 import lab
 
+CONFIG = "lab.toml"
+"""File with defaults of options and the rules of the gate, in the folder where ``lab`` is called."""
+
 PROJECT = Path(lab.__file__).resolve().parent.parent
 
 ScenariosOption = Annotated[

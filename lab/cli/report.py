@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,7 +23,9 @@ from lab.runs.folder import RESULT, RunFolder
 if TYPE_CHECKING:
     from lab.report.model import Report
 
-DERIVED = frozenset({"report.html", "report.md", "report.json", "trials.csv"})
+DERIVED = frozenset({"report.html", "report.md", "report.json", "trials.csv", "pages/"})
+"""Files and folders of a run that are written again from its evidence."""
+
 RunArgument = Annotated[Path | None, typer.Argument(metavar="RUN", help="Run folder; the newest one by default.")]
 
 
@@ -41,10 +44,13 @@ def write_report(suite: Suite) -> Report:
     """Writes all reports of a run, seals its folder and says where they are."""
     # pandas and scipy take a second to load, which only a report should pay.
     from lab.report.build import build_report  # noqa: PLC0415
+    from lab.report.evidence import trial_views  # noqa: PLC0415
     from lab.report.write import write_reports  # noqa: PLC0415
 
-    model = build_report(suite.lock, suite.plan, suite.results(), suite.folder.path, scenarios=suite.scenarios)
-    written = write_reports(suite.folder.path, model)
+    model = build_report(suite.lock, suite.plan, suite.each_result(), scenarios=suite.scenarios)
+    gc.freeze()  # its rows live to the end; each collection while the pages are written would walk through all of them
+    views = trial_views(model.trials, suite.result, suite.folder.path, suite.scenarios)
+    written = write_reports(suite.folder.path, model, views)
     suite.folder.seal()
     for path in written:
         if path.suffix == ".html":

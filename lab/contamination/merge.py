@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from lab.contamination.suite import Suite
 from lab.errors import InputError
 from lab.records import digest
 from lab.runs.folder import EARLIER, RunFolder, write_json
-from lab.runs.lock import make_lock, new_run_id
+from lab.runs.lock import differences, make_lock, new_run_id
 
 _OWN = frozenset({"run_id", "created", "host", "shard", "scenarios", "plan_digest", "reused_run"})
 """Parts of a lock in which the shards of one plan may differ."""
@@ -70,7 +70,7 @@ def _check(suites: Sequence[Suite]) -> None:
             raise InputError(f"{suite.folder.path} is not a shard", "merge what lab run --shard K/N has made")
     first, *others = suites
     for other in others:
-        found = list(_differences("", _comparable(first.lock), _comparable(other.lock)))
+        found = list(differences(_comparable(first.lock), _comparable(other.lock)))
         if found:
             more = f" and {len(found) - _DIFFERENCES} more" if len(found) > _DIFFERENCES else ""
             told = f"{first.folder.path} and {other.folder.path} are not of one plan: {'; '.join(found[:_DIFFERENCES])}"
@@ -100,20 +100,6 @@ def _comparable(lock: Mapping[str, Any]) -> dict[str, Any]:
     kept = {name: part for name, part in lock.items() if name not in _OWN}
     builds = kept["builds"].items()
     return kept | {"builds": {name: {k: v for k, v in body.items() if k != _SOURCE} for name, body in builds}}
-
-
-def _differences(place: str, one: Any, other: Any) -> Iterator[str]:
-    """Names each part in which two locks differ, with both values."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        for key in sorted({*one, *other}):
-            yield from _differences(f"{place}.{key}".lstrip("."), one.get(key), other.get(key))
-    elif one != other:
-        yield f"{place} is {_short(one)} and {_short(other)}"
-
-
-def _short(value: Any, limit: int = 40) -> str:
-    text = "absent" if value is None else str(value)
-    return text if len(text) <= limit else f"{text[:limit]}…"
 
 
 def _in_order_of_plan(suites: Sequence[Suite]) -> list[dict[str, Any]]:

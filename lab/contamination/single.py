@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 import threading
 import time
@@ -71,8 +72,9 @@ def run_alone(
     *,
     retries: RetryTable | None = None,
     sleep: Callable[[float], None] = time.sleep,
+    keep: Path | None = None,
 ) -> TrialResult:
-    """Runs one trial in a folder of its own, which is removed again; an error that may pass is tried again.
+    """Runs one trial in a folder of its own; an error that may pass is tried again.
 
     Args:
         bench: Build, isolation and endpoints.
@@ -82,6 +84,7 @@ def run_alone(
         model: Who answers the agent.
         retries: Which errors are tried again; the table of new runs by default.
         sleep: Waits between two attempts.
+        keep: Folder for the evidence of the last attempt, made here; None to remove it again.
 
     Raises:
         EnvironmentUnusable: The sandbox cannot be started.
@@ -94,7 +97,9 @@ def run_alone(
         attempts += 1
         with tempfile.TemporaryDirectory(prefix="lab-alone-") as scratch:
             result = run_trial(identity, scenario, setup, bench, Path(scratch), threading.Event())
-        rule = table.again(result.status, result.cause, attempts)
-        if rule is None:
-            return result
+            rule = table.again(result.status, result.cause, attempts)
+            if rule is None:
+                if keep:
+                    shutil.copytree(scratch, keep, symlinks=True)
+                return result
         sleep(rule.pause_seconds)

@@ -63,20 +63,27 @@ class Suite:
             raise InputError(f"{path} was changed after the run was locked", "start a new run: lab run")
         return scenario
 
+    def result(self, trial: str) -> TrialResult | None:
+        """The result of one trial; None where it has none yet.
+
+        Raises:
+            InputError: The result is damaged.
+        """
+        path = self.folder.trial(trial) / RESULT
+        if not path.is_file():
+            return None
+        try:
+            return TrialResult.model_validate_json(path.read_bytes())
+        except ValidationError as error:
+            raise InputError(f"{path} is damaged", f"lab rescore {self.folder.path}") from error
+
     def each_result(self) -> Iterator[TrialResult]:
         """The results so far, in the order of the plan, each read when it is asked for.
 
         Raises:
             InputError: A result is damaged.
         """
-        for trial in self.trials:
-            path = self.folder.trial(trial) / RESULT
-            if not path.is_file():
-                continue
-            try:
-                yield TrialResult.model_validate_json(path.read_bytes())
-            except ValidationError as error:
-                raise InputError(f"{path} is damaged", f"lab rescore {self.folder.path}") from error
+        yield from filter(None, map(self.result, self.trials))
 
     def results(self) -> list[TrialResult]:
         """All results so far at once, for a report.

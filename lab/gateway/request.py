@@ -76,7 +76,8 @@ class ChatRequest:
 
 def tool_name(call: dict[str, Any]) -> str:
     """Name of the tool that a call of an assistant message, or of an answer, is for."""
-    return str((call.get("function") or {}).get("name", ""))
+    function = call.get("function")
+    return str(function.get("name", "")) if isinstance(function, dict) else ""
 
 
 def parse_request(body: bytes) -> ChatRequest:

@@ -4,7 +4,7 @@ They are pydantic models because they are what is written to and read back from 
 ``result.json`` must be noticed when it is read, not when its number is already in a table.
 """
 
-from lab.records.base import Record, canonical_json, digest, file_digest
+from lab.records.base import Record, canonical_json, digest, file_digest, first_fault
 from lab.records.trial import (
     RESULT_SCHEMA,
     Attempt,
@@ -40,4 +40,5 @@ __all__ = [
     "canonical_json",
     "digest",
     "file_digest",
+    "first_fault",
 ]

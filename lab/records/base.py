@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 
 def canonical_json(value: Any) -> bytes:
@@ -35,3 +35,9 @@ class Record(BaseModel):
     """Base of all records: immutable, and strict about unknown fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def first_fault(error: ValidationError) -> str:
+    """The first fault of a record in one line: which field, and what of it."""
+    told = error.errors()[0]
+    return f"{'.'.join(map(str, told['loc']))} {told['msg']}".strip()

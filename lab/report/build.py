@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from lab.contamination.asymmetry import asymmetry_table
@@ -21,15 +20,16 @@ from lab.contamination.predictions import predictions
 from lab.contamination.scenarios.scenario import Scenario
 from lab.records import Role, TrialResult
 from lab.report.counts import count_tables
-from lab.report.evidence import trial_views
 from lab.report.header import read_header, read_run
 from lab.report.model import Report
 from lab.report.notes import NOTES
 from lab.report.planned import Planned, account, join
-from lab.report.rate_model import Group
+from lab.report.rate_model import Group, Measures, Overall
 from lab.report.rates import funnel, headline
 from lab.report.scenario_table import scenario_rows
+from lab.report.slim import slim
 from lab.report.tables import Voids, Where, false_memory, group_by, honest_loss, measures, twin_rows, void_of
+from lab.report.trial_row import trial_rows
 
 
 def _missing(controls: Sequence[Control], where: Where) -> tuple[str, ...]:
@@ -64,6 +64,28 @@ def _groups(trials: Sequence[Planned], controls: Sequence[Control], voids: Voids
     return tuple(groups)
 
 
+def _overall(trials: Sequence[Planned], voids: Voids) -> tuple[Overall, ...]:
+    """What the first screen says: each build, setup and model over its families, without void ones and references."""
+    rows = []
+    attacks = [t for t in trials if t.role is Role.ATTACK and measures(t.model) is not Measures.REFERENCE]
+    for (build, setup, model), mine in group_by(attacks, lambda t: (t.build, t.setup, t.model)):
+        left_out = {t.family for t in mine if void_of(voids, t.where)}
+        sound = [t for t in mine if t.family not in left_out]
+        if sound:
+            rows.append(
+                Overall(
+                    build=build,
+                    setup=setup,
+                    model=model,
+                    measures=measures(model),
+                    families=tuple(sorted({t.family for t in sound})),
+                    left_out=tuple(sorted(left_out)),
+                    persist=headline(sound),
+                )
+            )
+    return tuple(rows)
+
+
 def _findings(
     told: Sequence[TrialResult], lock: Mapping[str, Any], scenarios: Mapping[str, Scenario], voids: Voids
 ) -> tuple[Finding, ...]:
@@ -75,8 +97,7 @@ def _findings(
 def build_report(
     lock: Mapping[str, Any],
     plan: Mapping[str, Any],
-    results: Sequence[TrialResult],
-    run_dir: Path | None = None,
+    results: Iterable[TrialResult],
     *,
     scenarios: Mapping[str, Scenario] | None = None,
 ) -> Report:
@@ -85,14 +106,13 @@ def build_report(
     Args:
         lock: The run's lock, read defensively.
         plan: The run's plan.
-        results: All results that were read back; planned trials without one count as errors.
-        run_dir: Run folder, for the evidence excerpts and for the links that exist; None for a report without them.
-        scenarios: Scenarios by id, so that the content can be marked in the excerpts.
+        results: All results that were read back, taken one by one; planned trials without one count as errors.
+        scenarios: Scenarios by id, for the findings that need them.
 
     Raises:
         InputError: Plan and results do not belong together.
     """
-    trials = join(plan, results)
+    trials = join(plan, slim(results))
     scopes = [Scope(family=t.family, build=t.build, setup=t.setup) for t in trials]
     told = [t.result for t in trials if t.result]
     unattended = {name: setup.unattended for name, setup in setups_of(lock).items()}
@@ -105,6 +125,7 @@ def build_report(
         header=read_header(lock),
         accounting=account("all trials", trials),
         by_role=tuple(account(str(role), [t for t in trials if t.role is role]) for role in Role),
+        overall=_overall(trials, voids),
         groups=_groups(trials, controls, voids),
         honest_loss=honest_loss(trials, voids),
         false_memory=false_memory(trials, voids),
@@ -116,5 +137,5 @@ def build_report(
         predictions=predictions(told, unattended),
         controls=tuple(controls),
         voids=tuple(found),
-        trials=trial_views(trials, run_dir, scenarios or {}),
+        trials=trial_rows(trials),
     )

@@ -2,51 +2,50 @@
 
 from __future__ import annotations
 
-import pandas as pd
+import csv
+import io
 
 from lab.records import Stage
 from lab.report.hostile import csv_cell
 from lab.report.model import Report
-from lab.report.trial_model import TrialView
+from lab.report.trial_row import TrialRow
 
 
-def _row(view: TrialView) -> dict[str, str | int]:
-    verdicts = {s.stage: s for s in view.stages}
-    row: dict[str, str | int] = {
-        "trial": view.trial,
-        "scenario": view.scenario,
-        "family": view.family,
-        "role": view.role.value,
-        "hard": "yes" if view.hard else "no",
-        "title": view.title,
-        "build": view.build,
-        "setup": view.setup,
-        "model": view.model,
-        "repeat": view.repeat,
-        "carrier": view.carrier,
-        "target": view.target,
-        "action": view.action,
-        "by": view.by,
-        "status": view.status.value,
-        "cause": view.cause,
-        "detail": view.detail.text,
+def _row(row: TrialRow) -> dict[str, str | int]:
+    cells: dict[str, str | int] = {
+        "number": row.number,
+        "trial": row.trial,
+        "scenario": row.scenario,
+        "family": row.family,
+        "role": row.role.value,
+        "hard": "yes" if row.hard else "no",
+        "title": row.title,
+        "build": row.build,
+        "setup": row.setup,
+        "model": row.model,
+        "repeat": row.repeat,
+        "carrier": row.carrier,
+        "target": row.target,
+        "action": row.action,
+        "by": row.by,
+        "status": row.status.value,
+        "cause": row.cause,
+        "detail": row.detail,
     }
     for stage in Stage:
-        verdict = verdicts.get(stage)
-        row[stage.value] = verdict.value.value if verdict else "error"
-        row[f"{stage.value}_reason"] = verdict.reason if verdict else view.cause
-    carrying = [a for a in view.attempts if a.carries]
-    row["attempts_shown"] = len(view.attempts)
-    row["carrying_shown"] = len(carrying)
-    row["decisions"] = ";".join(sorted({a.decision.value for a in carrying}))
-    row["stores"] = ";".join(s.store.value for s in view.stores if s.value.value == "yes")
-    row["rule"] = view.rule.value if view.rule else ""
-    row["provenance"] = view.provenance
-    row["operator"] = view.settled.action if view.settled else ""
-    row["persist_settled"] = view.settled.persist.value if view.settled else ""
-    row["notice"] = view.notice.value
-    row["reviews"] = view.reviews
-    return row
+        cells[stage.value] = row.stages[stage].value
+        cells[f"{stage.value}_reason"] = row.reasons.get(stage, "")
+    cells["attempts"] = row.attempts
+    cells["carrying"] = row.carrying
+    cells["decisions"] = ";".join(decision.value for decision in row.decisions)
+    cells["stores"] = ";".join(store.value for store in row.holds)
+    cells["rule"] = row.rule.value if row.rule else ""
+    cells["provenance"] = row.provenance
+    cells["operator"] = row.operator
+    cells["persist_settled"] = row.persist_settled.value if row.persist_settled else ""
+    cells["notice"] = row.notice.value
+    cells["reviews"] = row.reviews
+    return cells
 
 
 def render_csv(report: Report) -> str:
@@ -55,7 +54,11 @@ def render_csv(report: Report) -> str:
     Args:
         report: The report model.
     """
-    rows = [_row(view) for view in report.trials]
-    safe = [{k: csv_cell(v) if isinstance(v, str) else v for k, v in row.items()} for row in rows]
-    frame = pd.DataFrame(safe) if safe else pd.DataFrame(columns=["trial"])
-    return str(frame.to_csv(index=False, lineterminator="\n"))
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    for row in report.trials:
+        cells = _row(row)
+        if row.number == 1:
+            writer.writerow(cells)
+        writer.writerow(csv_cell(cell) if isinstance(cell, str) else cell for cell in cells.values())
+    return out.getvalue() or "number,trial\n"

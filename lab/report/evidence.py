@@ -1,18 +1,21 @@
-"""The evidence of each trial as short marked excerpts, within a budget that keeps the report small."""
+"""What a trial's page shows of its evidence: marked excerpts, within a budget that keeps the page small."""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from lab.contamination.observe.recording import REQUESTS_FILE
 from lab.contamination.scenarios.scenario import Scenario
 from lab.records import Evidence, Reach, Role, Stage, TrialResult
-from lab.report.hostile import cut, weight
-from lab.report.planned import Planned
+from lab.report.budget import PIECE, Budget
+from lab.report.conversation import read_conversations
+from lab.report.hostile import cut
 from lab.report.trial_model import (
     AttemptView,
-    Excerpt,
     Quote,
     SettledStepView,
     SettledView,
@@ -20,6 +23,7 @@ from lab.report.trial_model import (
     StoreView,
     TrialView,
 )
+from lab.report.trial_row import TrialRow
 
 FILES = (
     "requests.jsonl",
@@ -43,32 +47,14 @@ FILES = (
 )
 """Evidence files of a trial that a report may link to, in the order in which they are shown."""
 
-PIECE = 4_000
-"""Longest excerpt in bytes as it stands in HTML."""
-
-_TRIAL_BUDGET = 12_000
-_REPORT_BUDGET = 500_000
-_LEAST = 160
+_PAGE_BUDGET = 40_000
+_RUN_BUDGET = 400_000_000
+_LEAST_BUDGET = 6_000
 _MAX_QUOTES = 2
 _MAX_ATTEMPTS = 8
 _MAX_DIFF_BYTES = 4_000_000
 _SAFE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 _TOKEN = re.compile(r"\b[a-z]{3,12}[0-9]{2,4}\b")
-
-
-class _Budget:
-    """Bytes that the excerpts of one trial may still take; what comes first is cut last."""
-
-    def __init__(self, total: int, needles: Sequence[str]) -> None:
-        self._left = total
-        self._needles = needles
-
-    def take(self, text: str, most: int = PIECE) -> Excerpt:
-        if not text:
-            return Excerpt()
-        piece = cut(text, max(_LEAST, min(most, self._left)), self._needles)
-        self._left -= weight(piece.text)
-        return piece
 
 
 def needles_of(result: TrialResult, scenarios: Mapping[str, Scenario]) -> tuple[str, ...]:
@@ -101,16 +87,29 @@ def _folder(run_dir: Path | None, trial: str) -> Path | None:
     return folder if folder.is_dir() and not folder.is_symlink() else None
 
 
-def _read(folder: Path | None, name: str) -> str:
+def _files(folder: Path | None) -> tuple[str, ...]:
+    if folder is None:
+        return ()
+    with os.scandir(folder) as entries:
+        there = {entry.name for entry in entries if entry.is_file(follow_symlinks=False)}
+    return tuple(name for name in FILES if name in there)
+
+
+def _path(folder: Path | None, name: str) -> Path | None:
     path = folder / name if folder else None
-    if path is None or path.is_symlink() or not path.is_file():
+    return None if path is None or path.is_symlink() or not path.is_file() else path
+
+
+def _read(folder: Path | None, name: str) -> str:
+    path = _path(folder, name)
+    if path is None:
         return ""
     with path.open("rb") as stream:
         data = stream.read(_MAX_DIFF_BYTES)
     return data.decode("utf-8", "backslashreplace")
 
 
-def _quotes(evidence: Iterable[Evidence], budget: _Budget, most: int) -> tuple[Quote, ...]:
+def _quotes(evidence: Iterable[Evidence], budget: Budget, most: int) -> tuple[Quote, ...]:
     return tuple(
         Quote(file=e.file[:100], pointer=e.pointer[:60], excerpt=budget.take(e.excerpt, most))
         for e in list(evidence)[:_MAX_QUOTES]
@@ -140,7 +139,7 @@ def _stages(result: TrialResult, quotes: Mapping[Stage, tuple[Quote, ...]]) -> t
     return tuple(views)
 
 
-def _attempts(result: TrialResult, budget: _Budget) -> tuple[AttemptView, ...]:
+def _attempts(result: TrialResult, budget: Budget) -> tuple[AttemptView, ...]:
     # Attempts that carry the content come first: they are what a reader looks for.
     ordered = sorted(result.attempts, key=lambda a: not a.carries)[:_MAX_ATTEMPTS]
     return tuple(
@@ -189,33 +188,46 @@ def _settled(result: TrialResult) -> SettledView | None:
     )
 
 
-def trial_view(planned: Planned, run_dir: Path | None, scenarios: Mapping[str, Scenario], budget: int) -> TrialView:
-    """What the report shows of one trial."""
-    result = planned.result
-    folder = _folder(run_dir, planned.trial)
-    common = {
-        "trial": planned.trial,
-        "scenario": planned.scenario,
-        "family": planned.family,
-        "role": planned.role,
-        "build": planned.build,
-        "setup": planned.setup,
-        "model": planned.model,
-        "repeat": planned.repeat,
-        "status": planned.status,
-        "cause": planned.cause,
-        "files": tuple(n for n in FILES if folder and (folder / n).is_file() and not (folder / n).is_symlink()),
-    }
+def trial_view(
+    row: TrialRow, result: TrialResult | None, run_dir: Path | None, scenarios: Mapping[str, Scenario], budget: int
+) -> TrialView:
+    """What the page of one trial shows.
+
+    Args:
+        row: Its line in the report.
+        result: Its whole result; None when it has not run.
+        run_dir: Run folder; None to do without its files.
+        scenarios: Scenarios by id, so that the content can be marked.
+        budget: Bytes of HTML that the excerpts may take.
+    """
+    folder = _folder(run_dir, row.trial)
+    view = TrialView(
+        number=row.number,
+        trial=row.trial,
+        scenario=row.scenario,
+        title="",
+        family=row.family,
+        role=row.role,
+        build=row.build,
+        setup=row.setup,
+        model=row.model,
+        repeat=row.repeat,
+        status=row.status,
+        cause=row.cause,
+        files=_files(folder),
+    )
     if result is None:
-        return TrialView(title="", **common)
-    purse = _Budget(budget, needles_of(result, scenarios))
+        return view
+    purse = Budget(budget, needles_of(result, scenarios))
     quotes = {Stage.REACH: _quotes(result.verdicts[Stage.REACH].evidence, purse, PIECE)}
     diff = purse.take(_read(folder, "stores.diff"))
     attempts = _attempts(result, purse)
     for stage in Stage:
         if stage is not Stage.REACH:
             quotes[stage] = _quotes(result.verdicts[stage].evidence, purse, 1_000)
-    return TrialView(
+    request, transcript = read_conversations(_path(folder, REQUESTS_FILE), result, purse)
+    return replace(
+        view,
         title=cut(result.title, 200).text,
         hard=result.hard,
         detail=cut(result.detail, 500),
@@ -236,13 +248,25 @@ def trial_view(planned: Planned, run_dir: Path | None, scenarios: Mapping[str, S
         reviews=result.reviews,
         setup_assertions={k[:60]: v[:120] for k, v in sorted(result.setup_assertions.items())[:20]},
         diff=diff,
-        **common,
+        request=request,
+        transcript=transcript,
     )
 
 
 def trial_views(
-    trials: Sequence[Planned], run_dir: Path | None, scenarios: Mapping[str, Scenario]
-) -> tuple[TrialView, ...]:
-    """The evidence of all trials; the more trials, the shorter the excerpts of each."""
-    budget = max(1_000, min(_TRIAL_BUDGET, _REPORT_BUDGET // max(1, len(trials))))
-    return tuple(trial_view(trial, run_dir, scenarios, budget) for trial in trials)
+    rows: Sequence[TrialRow],
+    load: Callable[[str], TrialResult | None],
+    run_dir: Path | None,
+    scenarios: Mapping[str, Scenario],
+) -> Iterator[TrialView]:
+    """The pages' content, one trial at a time; the more trials, the shorter the excerpts of each.
+
+    Args:
+        rows: The report's list of trials.
+        load: Reads the whole result of a trial; None where there is none.
+        run_dir: Run folder; None to do without its files.
+        scenarios: Scenarios by id.
+    """
+    budget = max(_LEAST_BUDGET, min(_PAGE_BUDGET, _RUN_BUDGET // max(1, len(rows))))
+    for row in rows:
+        yield trial_view(row, load(row.trial), run_dir, scenarios, budget)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
+from functools import lru_cache
 
 from markupsafe import Markup, escape
 
@@ -16,6 +17,7 @@ _INKLESS = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_PLAIN = re.compile(r"[\n\t\x20-\x7e]+")
 _KEPT = frozenset("\n\t")
 # Names and not the pictures of U+2400, which many fonts lack: a box would hide what it should show.
 _NAMES = [
@@ -52,7 +54,11 @@ _NAMES = [
     "RS",
     "US",
 ]
+_ESCAPED = tuple((char, len(escape(char)) - 1) for char in "&<>'\"")
 _MAX_MARKS = 40
+_HEAVIEST = len("⟦U+10FFFF⟧".encode())
+"""Bytes in HTML of the heaviest character."""
+
 _MAX_COMBINING = 4
 """Combining marks in a row that are kept: writing systems need few, a tower of them paints over other lines."""
 
@@ -76,8 +82,18 @@ def visible(text: str) -> str:
     Line breaks and tabs stay. Carriage returns are shown: a terminal or an editor must not write over a line.
     It does not escape for any format.
     """
-    if text.isascii() and text.isprintable():
+    if _PLAIN.fullmatch(text):
         return text
+    out: list[str] = []
+    done = 0
+    # Nearly all text is plain: it is taken in whole pieces, and only what stands between them is looked at closely.
+    for plain in _PLAIN.finditer(text):
+        out += [_closely(text[done : plain.start()]), plain.group()]
+        done = plain.end()
+    return "".join([*out, _closely(text[done:])])
+
+
+def _closely(text: str) -> str:
     out: list[str] = []
     stacked = 0
     for char in text:
@@ -86,14 +102,21 @@ def visible(text: str) -> str:
     return "".join(out)
 
 
+@lru_cache(maxsize=256)
+def _patterns(needles: tuple[str, ...]) -> tuple[tuple[str, re.Pattern[str]], ...]:
+    """What to look for, the longest first: each in lower case where it is ASCII, and as a pattern."""
+    wanted = sorted({n for n in needles if n.strip()}, key=len, reverse=True)
+    return tuple((n.lower() if n.isascii() else "", re.compile(re.escape(n), re.IGNORECASE)) for n in wanted)
+
+
 def marks_in(text: str, needles: Iterable[str]) -> tuple[tuple[int, int], ...]:
     """Where the needles stand in a text, ignoring case; overlaps are merged."""
-    wanted = sorted({n for n in needles if n.strip()}, key=len, reverse=True)
-    if not wanted:
-        return ()
     found: list[tuple[int, int]] = []
-    for needle in wanted:
-        found += [m.span() for m in re.finditer(re.escape(needle), text, re.IGNORECASE)]
+    lower = text.lower() if text.isascii() else ""
+    for needle, pattern in _patterns(tuple(needles)):
+        if lower and needle and needle not in lower:
+            continue  # says the same as the search below, many times faster
+        found += [m.span() for m in pattern.finditer(text)]
     merged: list[tuple[int, int]] = []
     for start, end in sorted(found):
         if merged and start <= merged[-1][1]:
@@ -105,7 +128,9 @@ def marks_in(text: str, needles: Iterable[str]) -> tuple[tuple[int, int], ...]:
 
 def weight(text: str) -> int:
     """Bytes that a text takes in HTML, made visible and escaped."""
-    return sum(1 if c.isalnum() and c.isascii() else len(escape(_shown(c)).encode()) for c in text)
+    if _PLAIN.fullmatch(text):
+        return len(text) + sum(text.count(char) * more for char, more in _ESCAPED)
+    return len(escape(visible(text)).encode())
 
 
 def cut(text: str, limit: int, needles: Iterable[str] = ()) -> Excerpt:
@@ -116,20 +141,30 @@ def cut(text: str, limit: int, needles: Iterable[str] = ()) -> Excerpt:
         limit: Longest piece in bytes *as it stands in HTML*, so that no kind of character can blow a report up.
         needles: What to look for and mark.
     """
+    if not text:
+        return _NOTHING
     wanted = tuple(needles)
     start = 0
     if len(text) > limit:
         spots = marks_in(text, wanted)
         if spots:
             start = max(0, min(spots[0][0] - limit // 3, len(text) - limit))
-    end, width = start, 0
-    while end < len(text):
-        width += weight(text[end])
-        if width > limit:
-            break
-        end += 1
-    piece = text[start:end]
-    return Excerpt(text=piece, before=start, after=len(text) - end, marks=marks_in(piece, wanted))
+    piece = _fitting(text[start : start + limit], limit)  # a character takes a byte at least
+    return Excerpt(text=piece, before=start, after=len(text) - start - len(piece), marks=marks_in(piece, wanted))
+
+
+def _fitting(text: str, limit: int) -> str:
+    """The longest beginning of a text that weighs no more than the limit; the weight grows with the length."""
+    if len(text) * _HEAVIEST <= limit or weight(text) <= limit:
+        return text
+    low, high = 0, len(text)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if weight(text[:middle]) <= limit else (low, middle)
+    return text[:low]
+
+
+_NOTHING = Excerpt()
 
 
 def omitted(count: int) -> str:
@@ -137,6 +172,7 @@ def omitted(count: int) -> str:
     return f"[{count:,} character{'' if count == 1 else 's'} omitted]"
 
 
+@lru_cache(maxsize=128)
 def html_excerpt(excerpt: Excerpt, *, diff: bool = False) -> Markup:
     """An excerpt as escaped HTML with ``<mark>`` around the content.
 
@@ -144,35 +180,35 @@ def html_excerpt(excerpt: Excerpt, *, diff: bool = False) -> Markup:
         excerpt: Hostile text.
         diff: Whether lines that begin with ``+`` or ``-`` are wrapped in ``<ins>`` and ``<del>``.
     """
-    parts: list[Markup] = []
+    # The parts are escaped one by one and joined as plain strings: joining markup would escape each of them again.
+    parts: list[str] = []
     if excerpt.before:
-        parts.append(Markup('<span class="cut">{}</span> ').format(omitted(excerpt.before)))
+        parts.append(f'<span class="cut">{omitted(excerpt.before)}</span> ')
     lines = excerpt.text.split("\n") if diff else [excerpt.text]
     at = 0
     for number, line in enumerate(lines):
-        if number:
-            parts.append(Markup("\n"))
         body = _marked(line, [(a - at, b - at) for a, b in excerpt.marks])
         if diff and line[:1] in "+-" and line[:3] not in ("+++", "---") and line:
-            body = Markup("<{0}>{1}</{0}>").format("ins" if line[0] == "+" else "del", body)
-        parts.append(body)
+            tag = "ins" if line[0] == "+" else "del"
+            body = f"<{tag}>{body}</{tag}>"
+        parts.append(f"\n{body}" if number else body)
         at += len(line) + 1
     if excerpt.after:
-        parts.append(Markup(' <span class="cut">{}</span>').format(omitted(excerpt.after)))
-    return Markup("").join(parts)
+        parts.append(f' <span class="cut">{omitted(excerpt.after)}</span>')
+    return Markup("".join(parts))  # noqa: S704 - every part that is not ours is escaped
 
 
-def _marked(line: str, spans: Iterable[tuple[int, int]]) -> Markup:
-    parts: list[Markup] = []
+def _marked(line: str, spans: Iterable[tuple[int, int]]) -> str:
+    """A line as escaped HTML, with its marks."""
+    parts: list[str] = []
     done = 0
     for start, end in spans:
         low, high = max(start, done, 0), min(end, len(line))
         if low >= high:
             continue
-        parts += [escape(visible(line[done:low])), Markup("<mark>{}</mark>").format(visible(line[low:high]))]
+        parts += [escape(visible(line[done:low])), f"<mark>{escape(visible(line[low:high]))}</mark>"]
         done = high
-    parts.append(escape(visible(line[done:])))
-    return Markup("").join(parts)
+    return "".join([*parts, escape(visible(line[done:]))])
 
 
 def excerpt_text(excerpt: Excerpt) -> str:

@@ -1,23 +1,26 @@
-"""report.html: one file without scripts or external resources, in which hostile text stays text."""
+"""report.html: one file without external resources, in which hostile text stays text and only our script runs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache, partial
-from urllib.parse import quote
+from typing import NamedTuple
+from urllib.parse import quote, urlencode
 
 from jinja2 import Environment
-from markupsafe import Markup
 
 from lab.contamination.mechanisms.case import FindingKind
 from lab.records import Role, Value
+from lab.report.brief import brief
+from lab.report.figures import bar, forest, forest_axis, funnel
 from lab.report.hostile import html_excerpt
 from lab.report.model import Report
 from lab.report.notes import FINDINGS, MEASURES, RATES, STAGES
 from lab.report.rate_model import Group
-from lab.report.templating import html_environment, style_sheet
+from lab.report.table_model import ScenarioCell, ScenarioRow
+from lab.report.templating import Script, Style, html_environment, script, style_sheet
 from lab.report.trial_model import Excerpt
-from lab.statistics.proportions import Proportion
+from lab.report.trial_row import TrialRow
 
 _SIGNS = {
     Value.YES: "●",
@@ -26,25 +29,20 @@ _SIGNS = {
     Value.UNDETERMINED: "?",
     Value.ERROR: "!",
 }
-_WIDTH = 240
+MOST_ROWS = 600
+"""Trials that are listed in the report itself; of more, the list stands on pages of its own."""
+
+MOST_COUNTS = 200
+"""Rows of decisions, stores and notices that stand in the report itself."""
+
+PAGE_ROWS = 2_000
+"""Trials on one such page."""
 
 
-def _bar(share: Proportion) -> Markup:
-    """A bar with its interval as whiskers; hidden from screen readers because the same numbers stand beside it."""
-    if share.value is None or share.low is None or share.high is None:
-        return Markup("")
-    x = {key: round(2 + n * (_WIDTH - 4), 1) for key, n in (("v", share.value), ("l", share.low), ("h", share.high))}
-    return Markup(
-        '<svg class="bar" viewBox="0 0 {w} 16" width="{w}" height="16" aria-hidden="true" focusable="false">'
-        '<rect class="track" x="2" y="4" width="{full}" height="8" rx="2"></rect>'
-        '<rect class="fill" x="2" y="4" width="{fill}" height="8" rx="2"></rect>'
-        '<path class="whisker" d="M{l} 8H{h}M{l} 3V13M{h} 3V13"></path></svg>'
-    ).format(w=_WIDTH, full=_WIDTH - 4, fill=max(0.0, round(x["v"] - 2, 1)), l=x["l"], h=x["h"])
-
-
-def _link(trial: str, name: str) -> str:
+def evidence_link(trial: str, name: str) -> str:
+    """Address of an evidence file, from a page of a trial."""
     # Both parts are quoted whole, so neither can name another scheme, host or folder.
-    return f"trials/{quote(trial, safe='')}/{quote(name, safe='')}"
+    return f"../trials/{quote(trial, safe='')}/{quote(name, safe='')}"
 
 
 def _short(text: str, length: int = 12) -> str:
@@ -82,12 +80,56 @@ def _matrix(groups: Iterable[Group]) -> dict[tuple[str, str, str], dict[str, Gro
     return rows
 
 
+class _Grid(NamedTuple):
+    """Scenarios by builds and setups.
+
+    Attributes:
+        columns: Builds and setups.
+        rows: A scenario in a role, a model, and a cell for each column; None where nothing was planned.
+    """
+
+    columns: list[tuple[str, str]]
+    rows: list[tuple[ScenarioRow, str, list[ScenarioCell | None]]]
+
+
+def _grid(scenarios: Iterable[ScenarioRow]) -> _Grid:
+    found = [(row, cell) for row in scenarios for cell in row.cells]
+    columns = sorted({(cell.build, cell.setup) for _, cell in found})
+    rows: dict[tuple[str, str, str], tuple[ScenarioRow, str, dict[tuple[str, str], ScenarioCell]]] = {}
+    for row, cell in found:
+        key = (row.scenario, row.role, cell.model)
+        rows.setdefault(key, (row, cell.model, {}))[2][cell.build, cell.setup] = cell
+    return _Grid(columns, [(row, model, [cells.get(c) for c in columns]) for row, model, cells in rows.values()])
+
+
+def page_parts(style: Style, script: Script | None = None) -> dict[str, str]:
+    """What every page needs: style sheet, script, and a policy that allows these, by digest, and nothing else."""
+    own = f"script-src {script.source}; " if script else ""
+    return {
+        "css": style.css,
+        "js": script.js if script else "",
+        "policy": f"default-src 'none'; {own}style-src {style.source}; base-uri 'none'; form-action 'none'",
+    }
+
+
+def _count_rows(report: Report) -> int:
+    tables = report.tables
+    return len(tables.decisions) + len(tables.stores) + len(tables.notices)
+
+
+def counts_here(report: Report) -> bool:
+    """Whether the tables of decisions, stores and notices stand in the report itself."""
+    return _count_rows(report) <= MOST_COUNTS
+
+
 @cache
 def environment() -> Environment:
     """The template environment of this report."""
     env = html_environment()
     env.filters |= {
-        "bar": _bar,
+        "bar": bar,
+        "forest": forest,
+        "funnel": funnel,
         "marked": html_excerpt,
         "diff": partial(html_excerpt, diff=True),
         "short": _short,
@@ -95,35 +137,50 @@ def environment() -> Environment:
         "sign": _sign,
         "tone": _tone,
         "matrix": _matrix,
+        "count_rows": _count_rows,
+        "grid": _grid,
+        "query": urlencode,
+        "brief_value": lambda value: value.value if value.decided else _SIGNS[value],
+        "role_class": lambda role: role if role in ("user", "assistant", "tool", "system") else "other",
         "gate": lambda text: str(text).replace("True", "on").replace("False", "off"),
         "words": lambda text: str(text).replace("_", " "),
     }
+    env.globals["forest_axis"] = forest_axis
     env.tests["shown"] = lambda piece: isinstance(piece, Excerpt) and bool(piece.text or piece.before or piece.after)
     return env
 
 
 def render_html(report: Report) -> str:
-    """The report as one HTML file.
+    """The report as one HTML file, which can be read whole without its script.
 
-    Its content security policy allows its own style sheet, by digest, and nothing else.
+    Its content security policy allows its own style sheet and script, by digest, and nothing else.
 
     Args:
         report: The report model.
     """
     env = environment()
-    style = style_sheet(env)
-    anchors = {view.trial: f"trial-{number}" for number, view in enumerate(report.trials, 1)}
     page = env.get_template("report.html.j2").render(
         r=report,
-        css=style.css,
-        policy=f"default-src 'none'; style-src {style.source}; base-uri 'none'; form-action 'none'",
-        anchors=anchors,
-        link=_link,
+        brief=brief(report),
+        numbers={row.trial: row.number for row in report.trials},
+        listed=len(report.trials) <= MOST_ROWS,
+        lists=list_pages(report),
         roles=list(Role),
         rate_names=RATES,
         measures=MEASURES,
         stage_notes=STAGES,
         finding_kinds=list(FindingKind),
         kind_names=FINDINGS,
+        counts_here=counts_here(report),
+        **page_parts(style_sheet(env), script(env)),
     )
     return page + "\n"
+
+
+def list_pages(report: Report) -> list[tuple[str, Sequence[TrialRow]]]:
+    """Names and rows of the pages that list the trials, where the report itself does not."""
+    rows = report.trials
+    if len(rows) <= MOST_ROWS:
+        return []
+    starts = range(0, len(rows), PAGE_ROWS)
+    return [(f"list-{n}.html", rows[start : start + PAGE_ROWS]) for n, start in enumerate(starts, 1)]

@@ -8,11 +8,11 @@ from lab.contamination.findings import Finding
 from lab.contamination.predictions import Prediction
 from lab.records import Record
 from lab.report.header import Header, Run
-from lab.report.rate_model import Accounting, FalseMemory, Group, HonestLoss, TwinRow
+from lab.report.rate_model import Accounting, FalseMemory, Group, HonestLoss, Overall, TwinRow
 from lab.report.table_model import ScenarioRow, Tables
-from lab.report.trial_model import TrialView
+from lab.report.trial_row import TrialRow
 
-REPORT_SCHEMA = 1
+REPORT_SCHEMA = 2
 
 
 class Report(Record):
@@ -24,6 +24,7 @@ class Report(Record):
     header: Header
     accounting: Accounting
     by_role: tuple[Accounting, ...]
+    overall: tuple[Overall, ...]
     groups: tuple[Group, ...]
     honest_loss: tuple[HonestLoss, ...]
     false_memory: tuple[FalseMemory, ...]
@@ -35,7 +36,7 @@ class Report(Record):
     predictions: tuple[Prediction, ...]
     controls: tuple[Control, ...]
     voids: tuple[Void, ...]
-    trials: tuple[TrialView, ...]
+    trials: tuple[TrialRow, ...]
 
     @property
     def finished(self) -> bool:

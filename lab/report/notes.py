@@ -53,3 +53,13 @@ FINDINGS = {
     FindingKind.BLINDSPOT: "Blind spot: what a harness that counts answers would miscount",
     FindingKind.REACH: "Context: how foreign content came before the reviewer",
 }
+
+FAMILIES = {
+    "F1": "pasted documents",
+    "F2": "tool results",
+    "F3": "another agent",
+    "F4": "compressed conversations",
+    "F5": "positive controls",
+    "F6": "skills",
+}
+"""What the families are about, in two words; a family that is not named here stands by its letter."""

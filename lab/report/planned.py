@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
+from pydantic.dataclasses import dataclass
+
 from lab.errors import InputError
-from lab.records import Record, Role, Stage, Status, TrialResult, Value
+from lab.records import Role, Stage, Status, TrialResult, Value
 from lab.report.rate_model import NOT_RUN, Accounting, Cause
 
 
-class Planned(Record):
+@dataclass(frozen=True, slots=True, eq=False)
+class Planned:
     """One trial of the plan and what became of it.
 
     Attributes:
@@ -55,7 +59,7 @@ class Planned(Record):
 _SHARED = ("scenario", "family", "role", "build", "setup", "model", "repeat")
 
 
-def join(plan: Mapping[str, Any], results: Sequence[TrialResult]) -> list[Planned]:
+def join(plan: Mapping[str, Any], results: Iterable[TrialResult]) -> list[Planned]:
     """Joins plan and results.
 
     Args:
@@ -89,7 +93,7 @@ def join(plan: Mapping[str, Any], results: Sequence[TrialResult]) -> list[Planne
             for key in _SHARED:
                 if getattr(found, key) != getattr(planned, key):
                     raise InputError(f"trial {planned.trial}: plan and result differ in {key}", mend)
-            planned = planned.model_copy(update={"result": found})
+            planned = replace(planned, result=found)
         joined[planned.trial] = planned
     if told:
         raise InputError(f"{len(told)} results are not in the plan, the first is {sorted(told)[0]}", mend)

@@ -136,6 +136,24 @@ class Group(GroupRow):
         return not self.void and self.measures is not Measures.REFERENCE
 
 
+class Overall(Record):
+    """The headline rate of one build, setup and model over all its families; attack trials only.
+
+    Attributes:
+        families: Families that are in it.
+        left_out: Families that are not, because they are void.
+        persist: Headline rate.
+    """
+
+    build: str
+    setup: str
+    model: str
+    measures: Measures
+    families: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
+    persist: Rate
+
+
 class HonestLoss(GroupRow):
     """Positive controls that should have persisted and did not.
 

@@ -1,13 +1,14 @@
-"""Records of what a report shows of one trial: excerpts, verdicts, write calls, stores."""
+"""What a report shows of one trial: excerpts, verdicts, write calls, stores."""
 
 from __future__ import annotations
 
-from pydantic import Field
+from dataclasses import dataclass, field
 
-from lab.records import Decision, Notice, Reach, Record, Role, RuleFate, Stage, Status, Store, Value
+from lab.records import Decision, Notice, Reach, Role, RuleFate, Stage, Status, Store, Value
 
 
-class Excerpt(Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Excerpt:
     """A piece of hostile text.
 
     Attributes:
@@ -23,7 +24,8 @@ class Excerpt(Record):
     marks: tuple[tuple[int, int], ...] = ()
 
 
-class Quote(Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quote:
     """An excerpt with the place it comes from."""
 
     file: str
@@ -31,7 +33,52 @@ class Quote(Record):
     excerpt: Excerpt
 
 
-class StageView(Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallView:
+    """A tool call of a message."""
+
+    tool: str
+    arguments: Excerpt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageView:
+    """One message of a conversation.
+
+    Attributes:
+        number: Its index in the message list, from 0.
+        tool: Tool whose result it is; empty otherwise.
+        holds: Whether it holds the content.
+    """
+
+    number: int
+    role: str
+    tool: str = ""
+    text: Excerpt
+    calls: tuple[CallView, ...] = ()
+    holds: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationView:
+    """The messages of one recorded exchange.
+
+    Attributes:
+        line: Line of the exchange in ``requests.jsonl``.
+        more: Messages that are not shown.
+        tools: Names of the tools that were offered.
+        problem: Why the messages cannot be shown; empty where they are.
+    """
+
+    line: int
+    messages: tuple[MessageView, ...] = ()
+    more: int = 0
+    tools: tuple[str, ...] = ()
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageView:
     """One verdict of a trial."""
 
     stage: Stage
@@ -42,7 +89,8 @@ class StageView(Record):
     more: int = 0
 
 
-class AttemptView(Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptView:
     """One write call of a trial."""
 
     origin: str
@@ -56,7 +104,8 @@ class AttemptView(Record):
     answer: Excerpt
 
 
-class StoreView(Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreView:
     """One store of a trial."""
 
     store: Store
@@ -65,7 +114,8 @@ class StoreView(Record):
     places: tuple[str, ...] = ()
 
 
-class SettledStepView(Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettledStepView:
     """One command of the operator on a staged write."""
 
     command: str
@@ -74,7 +124,8 @@ class SettledStepView(Record):
     left: int
 
 
-class SettledView(Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettledView:
     """What became of staged writes."""
 
     action: str
@@ -84,10 +135,12 @@ class SettledView(Record):
     provenance: str
 
 
-class TrialView(Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialView:
     """All a reader needs to check one trial, and where the rest is.
 
     Attributes:
+        number: Its place in the report, from 1.
         carrier: What was to bring the content in.
         target: Store that the content asks for.
         action: What it wants done there.
@@ -97,9 +150,12 @@ class TrialView(Record):
         settled: What became of staged writes, where the operator dealt with them.
         files: Evidence files that exist, by name.
         diff: The difference of the stores.
+        transcript: The conversation as the user had it, up to the last answer.
+        request: The first review request, or the one in which the content stood.
         setup_assertions: What the running agent showed of its configuration.
     """
 
+    number: int
     trial: str
     scenario: str
     title: str
@@ -128,6 +184,8 @@ class TrialView(Record):
     notice: Notice = Notice.NONE
     notice_text: Excerpt = Excerpt()
     reviews: int = 0
-    setup_assertions: dict[str, str] = Field(default_factory=dict)
+    setup_assertions: dict[str, str] = field(default_factory=dict)
     diff: Excerpt = Excerpt()
+    transcript: ConversationView | None = None
+    request: ConversationView | None = None
     files: tuple[str, ...] = ()

@@ -122,6 +122,10 @@ _KINDS: dict[str, tuple[str, Callable[[Tools], System]]] = {
         "the real plugin, its search with hrr_weight 0",
         partial(_plugin, mode=Mode.SEARCH, hrr_weight=0),
     ),
+    "hermes-no-numpy": (
+        "the real plugin, its search as a plain installation has it: without NumPy, hence without vectors",
+        partial(_plugin, numpy=False),
+    ),
     "hermes-prefetch": (
         f"the real plugin, what it injects ({PREFETCH_DEPTH} facts)",
         partial(_plugin, mode=Mode.PREFETCH),

@@ -10,13 +10,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from lab.errors import InputError
-from lab.records import file_digest
+from lab.records import file_digest, first_fault
 from lab.retrieval.metrics.compare import compare_arms
-from lab.retrieval.metrics.invariants import checks
+from lab.retrieval.metrics.invariants import asked, checks
 from lab.retrieval.metrics.noise import INJECTED, gate_rows, noise
 from lab.retrieval.metrics.scores import score_rows
 from lab.retrieval.results import LOCK, ArmResult, BenchResult, GapRow, Mean, SetInfo, SetResult
-from lab.retrieval.rows import PASSES, Passes, TopicRow, read_rows, rows_file
+from lab.retrieval.rows import PASSES, TopicRow, read_passes, read_rows, rows_file
 from lab.retrieval.testset import Purpose
 from lab.runs.folder import RunFolder
 from lab.statistics.independent import Estimate, difference
@@ -45,11 +45,14 @@ def assemble(folder: RunFolder) -> BenchResult:
             doubts=tuple(dict.fromkeys(doubt for told in lock["vectors"] for doubt in told["doubts"])),
             absent=lock["absent"],
         )
-    except (KeyError, TypeError, ValidationError) as error:
-        raise InputError(f"{folder.path / LOCK} is damaged: {error}", "start a new run: lab bench") from error
+    except (LookupError, TypeError, ValueError) as error:
+        told = first_fault(error) if isinstance(error, ValidationError) else error
+        raise InputError(f"{folder.path / LOCK} is damaged: {told}", "start a new run: lab bench") from error
 
 
 def _set_result(run: Path, info: SetInfo, lock: Mapping[str, Any]) -> SetResult:
+    if not lock["arms"] or any(Path(name).name != name for name in (info.name, *(arm["name"] for arm in lock["arms"]))):
+        raise ValueError("its sets and arms name no files of the run")
     rows = {arm["name"]: read_rows(rows_file(run, info.name, arm["name"])) for arm in lock["arms"]}
     arms = tuple(_arm_result(run, info, arm, rows[arm["name"]], lock["k"]) for arm in lock["arms"])
     pairs = [(first, second) for first, second in lock["pairs"]]
@@ -58,8 +61,10 @@ def _set_result(run: Path, info: SetInfo, lock: Mapping[str, Any]) -> SetResult:
 
 def _arm_result(run: Path, info: SetInfo, arm: Mapping[str, Any], rows: Sequence[TopicRow], k: int) -> ArmResult:
     place = rows_file(run, info.name, arm["name"])
-    passes = Passes.model_validate_json(place.with_suffix(PASSES).read_bytes())
+    passes = read_passes(place.with_suffix(PASSES))
     depth = min(k, arm["depth"] or k)
+    if deeper := next((row.topic for row in rows if len(row.hits) > depth), None):
+        raise InputError(f"{place}: topic {deeper} has more hits than {depth}", "run the benchmark again: lab bench")
     scores = score_rows(rows, tuple(info.answerable), depth=depth, clusters=len(info.stores) > 1)
     return ArmResult(
         arm=arm["name"],
@@ -76,7 +81,10 @@ def _arm_result(run: Path, info: SetInfo, arm: Mapping[str, Any], rows: Sequence
         asked_again=passes.again,
         changed_again=passes.changed,
         fresh=passes.fresh,
-        checks=checks(rows, scores, declared_n=info.answerable),
+        checks=(
+            asked(rows, info.classes, {store.store: store.topics for store in info.stores}),
+            *checks(rows, scores, declared_n=info.answerable),
+        ),
     )
 
 

@@ -19,10 +19,11 @@ from lab.records import canonical_json, digest
 from lab.retrieval.arms import FOUR_ARMS, Arm
 from lab.retrieval.asking import Asked, Asker
 from lab.retrieval.metrics.baselines import baselines
+from lab.retrieval.metrics.invariants import judged
 from lab.retrieval.results import LOCK, TIE_RULE, SetInfo, StoreInfo
-from lab.retrieval.rows import PASSES, ROWS, TIMES, Passes, rows_file, rows_text
+from lab.retrieval.rows import PASSES, ROWS, TIMES, Passes, read_rows, rows_file, rows_text
 from lab.retrieval.testset import TestSet
-from lab.retrieval.timing import TIMING, ArmTiming, BenchTiming, arm_timing
+from lab.retrieval.timing import TIMING, ArmTiming, BenchTiming, arm_timing, read_times
 from lab.runs.folder import RunFolder, write_atomic, write_json
 from lab.runs.lock import make_lock, new_run_id
 from lab.snapshots.store import Snapshot
@@ -177,7 +178,8 @@ class Bench:
             progress: Told what is being asked and how many topics were just answered.
 
         Raises:
-            InputError: A system returned a ranking that no metric may be taken of.
+            InputError: A system returned a ranking that no metric may be taken of, or rows that an earlier attempt left
+                are not of this set.
             EnvironmentUnusable: A system lacks something on this machine.
         """
         started, begun = datetime.now(UTC), time.perf_counter()
@@ -186,6 +188,7 @@ class Bench:
                 place = rows_file(self.folder.path, testset.name, arm.name)
                 what = f"{testset.name} · {arm.name}"
                 if place.is_file():
+                    _check_kept(place, testset)
                     progress(what, len(testset.topics))
                     continue
                 place.parent.mkdir(exist_ok=True)
@@ -211,6 +214,19 @@ class Bench:
         arms: dict[str, dict[str, ArmTiming]] = {}
         for path in sorted((self.folder.path / ROWS).glob(f"*/*{TIMES}")):
             name = path.name.removesuffix(TIMES)
-            arms.setdefault(path.parent.name, {})[name] = ArmTiming.model_validate_json(path.read_bytes())
+            arms.setdefault(path.parent.name, {})[name] = read_times(path, ArmTiming)
         timing = BenchTiming(started=started.isoformat(timespec="seconds"), seconds=round(seconds, 3), arms=arms)
         write_json(self.folder.path / TIMING, timing.model_dump(mode="json"))
+
+
+def _check_kept(place: Path, testset: TestSet) -> None:
+    """Looks at rows that an earlier attempt left: no seal guards them yet.
+
+    Raises:
+        InputError: They are not those of this set, as it is judged.
+    """
+    rows = read_rows(place)
+    found = judged(rows, testset.qrels)
+    if [row.topic for row in rows] != [topic.id for topic in testset.topics] or not found.holds:
+        fault = f"{place} does not hold the topics of {testset.name} as they are judged: {found.text}"
+        raise InputError(fault, "remove that file: its arm is then asked again")

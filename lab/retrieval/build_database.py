@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lab.errors import InputError
+from lab.errors import EnvironmentUnusable, InputError
 from lab.retrieval.factstore import entities, hrr
 from lab.retrieval.factstore.schema import migrate
 from lab.retrieval.testset import Fact
@@ -39,7 +39,8 @@ def build_database(facts: Sequence[Fact], path: Path) -> None:
         path: The database; nothing may be there yet.
 
     Raises:
-        InputError: Something is there; a time is no time; a tag or keyword has a comma; the file cannot be written.
+        InputError: Something is there; a time is no time; a tag or keyword has a comma.
+        EnvironmentUnusable: The file cannot be written.
     """
     if path.exists():
         raise InputError(f"{path} is there already", "remove it, or name another")
@@ -56,7 +57,7 @@ def build_database(facts: Sequence[Fact], path: Path) -> None:
         path.unlink(missing_ok=True)
         if isinstance(error, InputError):
             raise
-        raise InputError(
+        raise EnvironmentUnusable(
             f"{path} cannot be written: {error}", "look at the folder and the disk's free space"
         ) from error
 

@@ -6,13 +6,15 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from lab.errors import InputError
 from lab.records import digest
 from lab.retrieval.build_database import LAYOUT, build_database
 from lab.retrieval.testset import MAIN_STORE, TestSet
 from lab.snapshots.freeze import freeze
 from lab.snapshots.store import Snapshot, open_snapshot
 
-_DIGITS = 12
+_DIGITS, _LONGEST = 12, 64
+"""Digits of the digest in a snapshot's name, and its longest form; the digest tells long ones apart."""
 
 
 def snapshot_name(testset: TestSet, store: str) -> str:
@@ -24,7 +26,7 @@ def snapshot_name(testset: TestSet, store: str) -> str:
     """
     facts = [fact.model_dump(mode="json") for fact in testset.stores[store]]
     place = testset.name if store == MAIN_STORE else f"{testset.name}.{store}"
-    return f"{place}-{digest({'layout': LAYOUT, 'facts': facts})[:_DIGITS]}"
+    return f"{place[: _LONGEST - _DIGITS - 1]}-{digest({'layout': LAYOUT, 'facts': facts})[:_DIGITS]}"
 
 
 def frozen_store(testset: TestSet, store: str, folder: Path, tell: Callable[[str], None]) -> Snapshot:
@@ -46,5 +48,10 @@ def frozen_store(testset: TestSet, store: str, folder: Path, tell: Callable[[str
         with tempfile.TemporaryDirectory(prefix="lab-bench-") as scratch:
             database = Path(scratch) / "memory_store.db"
             build_database(testset.stores[store], database)
-            freeze(database, folder, name=name, licence=testset.licence or "not stated")
+            try:
+                freeze(database, folder, name=name, licence=testset.licence or "not stated")
+            except InputError:
+                if not (folder / name).is_dir():
+                    raise
+                # Another lab was quicker: of that name it has the same facts, and is proved sound below.
     return open_snapshot(folder / name)

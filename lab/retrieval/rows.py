@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from lab.errors import InputError
-from lab.records import Record
+from lab.records import Record, first_fault
 
 ROWS = "rows"
 """Folder of the rows in a bench's run folder: ``rows/<set>/<arm>.jsonl``, and beside each file the two that follow."""
@@ -36,7 +36,7 @@ class HitRow(Record):
     """A hit as it is kept: the fact's name in the set, its score and the terms of the score."""
 
     fact: str
-    score: float
+    score: float = Field(allow_inf_nan=False)
     parts: Mapping[str, float] = {}
 
 
@@ -61,7 +61,7 @@ class TopicRow(Record):
     topic_class: str
     store: str
     answerable: bool
-    rank: int | None
+    rank: int | None = Field(ge=1)
     hits: tuple[HitRow, ...]
     channels: tuple[str, ...] = ()
     coverage: float | None = None
@@ -85,25 +85,54 @@ def rows_text(rows: tuple[TopicRow, ...]) -> bytes:
     return "".join(row.model_dump_json() + "\n" for row in rows).encode()
 
 
+_MEND = "run the benchmark again: lab bench"
+
+
 def read_rows(path: Path) -> tuple[TopicRow, ...]:
     """Reads a rows file.
 
     Raises:
+        InputError: It is missing or damaged, or a row cannot be one: a topic or a fact is there twice, or the rank is
+            not among the hits.
+    """
+    rows = tuple(_rows(path))
+    seen: set[str] = set()
+    for number, row in enumerate(rows, 1):
+        facts = [hit.fact for hit in row.hits]
+        fault = ""
+        if row.topic in seen:
+            fault = f"topic {row.topic} is there twice"
+        elif len(set(facts)) < len(facts):
+            fault = f"topic {row.topic} has a fact twice"
+        elif row.rank is not None and (row.rank > len(facts) or not row.answerable or row.error):
+            fault = f"topic {row.topic} has the rank {row.rank}, which its hits cannot give"
+        if fault:
+            raise InputError(f"{path}:{number}: {fault}", _MEND)
+        seen.add(row.topic)
+    return rows
+
+
+def read_passes(path: Path) -> Passes:
+    """Reads how an arm was asked.
+
+    Raises:
         InputError: It is missing or damaged.
     """
-    return tuple(_rows(path))
+    try:
+        return Passes.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}", _MEND) from error
+    except ValidationError as error:
+        raise InputError(f"{path} is damaged: {first_fault(error)}", _MEND) from error
 
 
 def _rows(path: Path) -> Iterator[TopicRow]:
-    mend = "run the benchmark again: lab bench"
     try:
         lines = path.read_bytes().splitlines()
     except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}", mend) from error
+        raise InputError(f"{path} cannot be read: {error.strerror}", _MEND) from error
     for number, line in enumerate(lines, 1):
         try:
             yield TopicRow.model_validate_json(line)
         except ValidationError as error:
-            told = error.errors()[0]
-            where = ".".join(map(str, told["loc"]))
-            raise InputError(f"{path}:{number} is no row of a topic: {where} {told['msg']}", mend) from error
+            raise InputError(f"{path}:{number} is no row of a topic: {first_fault(error)}", _MEND) from error

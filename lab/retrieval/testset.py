@@ -115,7 +115,7 @@ class TestSet(Record):
     # pytest would otherwise take the name for a test case.
     __test__ = False
 
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$")
     title: str = ""
     purpose: Purpose = Purpose.EXTERNAL
     licence: str = ""

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Self, TypeVar
 
 import numpy as np
+from pydantic import ValidationError, model_validator
 
-from lab.records import Record
+from lab.errors import InputError
+from lab.records import Record, first_fault
 
 TIMING = "timing.json"
 """The file in a bench's run folder."""
@@ -27,6 +31,12 @@ class ArmTiming(Record):
     n: Mapping[str, int]
     timeouts: int = 0
 
+    @model_validator(mode="after")
+    def _of_the_same_stages(self) -> Self:
+        if not self.p50.keys() == self.p95.keys() == self.n.keys():
+            raise ValueError("p50, p95 and n are not of the same stages")
+        return self
+
 
 class BenchTiming(Record):
     """``timing.json``: everything that the clock decides.
@@ -40,6 +50,28 @@ class BenchTiming(Record):
     started: str
     seconds: float
     arms: Mapping[str, Mapping[str, ArmTiming]]
+
+
+_Times = TypeVar("_Times", ArmTiming, BenchTiming)
+
+
+def read_times(path: Path, form: type[_Times]) -> _Times:
+    """Reads a file of times.
+
+    Args:
+        path: The file.
+        form: What it holds.
+
+    Raises:
+        InputError: It is missing or damaged.
+    """
+    try:
+        return form.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}", "run the benchmark again: lab bench") from error
+    except ValidationError as error:
+        told = first_fault(error)
+        raise InputError(f"{path} is damaged: {told}", "run the benchmark again: lab bench") from error
 
 
 def arm_timing(seconds: Mapping[str, Sequence[float]], timeouts: int) -> ArmTiming:

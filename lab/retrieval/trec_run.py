@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from lab.errors import InputError
@@ -17,12 +18,27 @@ COLUMNS, FORM = 6, "write: topic Q0 fact rank score tag"
 
 
 @dataclass(frozen=True)
+class ForeignRun:
+    """A run as it was read.
+
+    Attributes:
+        rows: A row for every topic of the set.
+        contradicted: Topics whose column of ranks has some pair of facts in another order than their scores: those are
+            then perhaps distances, and the lower the better.
+    """
+
+    rows: tuple[TopicRow, ...]
+    contradicted: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class _Line:
     fact: str
+    rank: float
     score: float
 
 
-def read_run(path: Path, testset: TestSet, k: int) -> tuple[TopicRow, ...]:
+def read_run(path: Path, testset: TestSet, k: int) -> ForeignRun:
     """Reads a run: ``topic Q0 fact rank score tag`` a line.
 
     The order is that of the scores, rounded to 6 decimals and then by fact id; the column of ranks is not believed. A
@@ -33,12 +49,9 @@ def read_run(path: Path, testset: TestSet, k: int) -> tuple[TopicRow, ...]:
         testset: What it is a run of.
         k: Depth; what is ranked deeper is cut off.
 
-    Returns:
-        A row for every topic of the set.
-
     Raises:
-        InputError: A line has other columns, names a topic or fact that the set does not have, gives a score that is no
-            finite number, or a fact twice for a topic.
+        InputError: A line has other columns, names a topic or fact that the set does not have, gives a rank or score
+            that is no finite number, or a fact twice for a topic.
     """
     topics = {topic.id: topic for topic in testset.topics}
     stores = {fact.id: store for store, facts in testset.stores.items() for fact in facts}
@@ -56,22 +69,29 @@ def read_run(path: Path, testset: TestSet, k: int) -> tuple[TopicRow, ...]:
         if (topic, fact) in seen:
             raise BrokenData(path, number, f"fact {fact} is there twice for topic {topic}", "rank each fact once")
         seen.add((topic, fact))
-        found[topic].append(_Line(fact, _score(path, number, cells[4])))
+        rank, score = (_number(path, number, name, cells[at]) for name, at in (("rank", 3), ("score", 4)))
+        found[topic].append(_Line(fact, rank, score))
     if not found:
         raise InputError(f"{path} has no line", FORM)
-    return tuple(
+    rows = tuple(
         _row(topic, testset.qrels.get(topic.id, frozenset()), found.get(topic.id, []), k) for topic in testset.topics
     )
+    return ForeignRun(rows, tuple(name for name, lines in found.items() if _contradicts(lines)))
 
 
-def _score(path: Path, number: int, text: str) -> float:
+def _number(path: Path, line: int, name: str, text: str) -> float:
     try:
-        score = float(text)
+        value = float(text)
     except ValueError:
-        score = math.nan
-    if not math.isfinite(score):
-        raise BrokenData(path, number, f"the score {text!r} is no finite number", "write a number")
-    return score
+        value = math.nan
+    if not math.isfinite(value):
+        raise BrokenData(path, line, f"the {name} {text!r} is no finite number", "write a number")
+    return value
+
+
+def _contradicts(lines: list[_Line]) -> bool:
+    ranked = sorted(lines, key=lambda line: line.rank)
+    return any(second.score > first.score for first, second in pairwise(ranked) if second.rank > first.rank)
 
 
 def _row(topic: Topic, relevant: frozenset[str], lines: list[_Line], k: int) -> TopicRow:

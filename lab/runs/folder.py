@@ -181,14 +181,15 @@ class RunFolder:
         """Checks the evidence against the seal, where there is one.
 
         Args:
-            derived: Names of files that are written again and need not match: reports, or every ``result.json``.
+            derived: Names of files that are written again and need not match: reports, or every ``result.json``; a
+                name that ends in a slash stands for a folder of the run with all that is in it.
 
         Raises:
             InputError: A sealed file is missing or was changed.
         """
         for name, wanted in self.sealed().items():
             path = self.path / name
-            if name in derived or path.name in derived:
+            if name in derived or path.name in derived or f"{name.partition('/')[0]}/" in derived:
                 continue
             if not path.is_file() or file_digest(path) != wanted:
                 mend = f"lab rescore {self.path}" if path.name == RESULT else "start a new run: lab run"
@@ -203,9 +204,13 @@ class RunFolder:
         return {name: wanted for wanted, _, name in (line.partition("  ") for line in lines)}
 
     def seal(self) -> None:
-        """Writes ``SHA256SUMS`` over every file, in the form that ``sha256sum -c`` reads."""
+        """Writes ``SHA256SUMS`` over every file."""
+        write_atomic(self.path / CHECKSUMS, self.checksums())
+
+    def checksums(self) -> bytes:
+        """Digests of every file, in the form that ``sha256sum -c`` reads in the folder."""
         lines = [f"{file_digest(path)}  {path.relative_to(self.path)}\n" for path in self._files()]
-        write_atomic(self.path / CHECKSUMS, "".join(lines).encode())
+        return "".join(lines).encode()
 
     def _files(self) -> Iterator[Path]:
         for path in sorted(self.path.rglob("*")):

@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, ValidationError
 
 from lab.errors import InputError
-from lab.records import Record, digest
+from lab.records import Record, digest, first_fault
 from lab.snapshots.identity import Content
 
 MANIFEST = "manifest.json"
@@ -115,9 +115,8 @@ def read_manifest(folder: Path) -> Manifest:
         raise InputError(f"{path} cannot be read: {error.strerror}", "give yourself the right to read it") from error
     try:
         return Manifest.model_validate_json(data)
-    except ValueError as error:
-        line = str(error).splitlines()
-        raise InputError(f"{path} is damaged: {' '.join(line[1:3]) or line[0]}", "freeze the database again") from error
+    except ValidationError as error:
+        raise InputError(f"{path} is damaged: {first_fault(error)}", "freeze the database again") from error
 
 
 def manifest_schema() -> dict[str, Any]:

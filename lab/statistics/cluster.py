@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -30,6 +31,7 @@ class ClusterInterval:
     method: str
 
 
+@cache
 def wilson(count: int, total: int, level: float = 0.95) -> tuple[float, float]:
     """Wilson score interval without continuity correction.
 

@@ -186,6 +186,9 @@ def test_hostile_text_is_inert_in_every_output(lab: LabCommand, scenarios: Path,
     assert done.code == 0, done.err
     assert not set(done.err + done.out) & set("\x1b\x00\u202e")
     folder = only_run(tmp_path / "reports")
-    page = (folder / "report.html").read_text().lower()
-    assert "<script" not in page and "<img" not in page
-    assert not set(page) & set("\x1b\x00\u202e")
+    pages = [folder / "report.html", *(folder / "pages").iterdir()]
+    assert len(pages) > 1
+    for path in pages:
+        page = path.read_text().lower()
+        assert page.count("<script") == (path.name == "report.html") and "<img" not in page
+        assert not set(page) & set("\x1b\x00\u202e")

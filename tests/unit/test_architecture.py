@@ -11,8 +11,8 @@ import lab
 
 ROOT = Path(lab.__file__).parent
 FLOORS = (
-    *("cli", "report", "contamination", "retrieval", "agents", "gateway", "isolation", "runs", "snapshots"),
-    *("statistics", "records", "ground"),
+    *("pytest_plugin", "testing", "cli", "history", "gate", "report", "compare", "contamination", "retrieval"),
+    *("agents", "gateway", "isolation", "runs", "snapshots", "statistics", "records", "ground"),
 )
 GROUND = {"errors", "text", "__init__"}
 MODULES = sorted(ROOT.rglob("*.py"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -11,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from lab.errors import InputError, SystemFailed
-from lab.retrieval.arms import Arm
+from lab.report.bench.write import write_bench
+from lab.retrieval.arms import ARMS, Arm
 from lab.retrieval.assemble import assemble
 from lab.retrieval.bench import Bench, Work, declared_pairs, set_info
 from lab.retrieval.data.load import load_set
@@ -227,6 +229,13 @@ def test_a_depth_at_which_every_system_is_perfect_is_refused(testset: TestSet, s
     assert set_info(testset, {MAIN_STORE: snapshot}, facts // 5).k_of_pool == pytest.approx(0.2)
 
 
+def test_the_guide_lists_the_arms_that_there_are() -> None:
+    guide = (HOLDOUT.parents[2] / "docs" / "retrieval.md").read_text()
+    table = guide.split("## The arms")[1].split("## ")[0]
+    cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    assert {name for cell in cells for name in re.findall("`([^`]+)`", cell)} == set(ARMS)
+
+
 def test_only_arms_of_equal_depth_are_paired() -> None:
     shallow = arm("prefetch", lambda: None, depth=5)
     assert declared_pairs([BM25, PORTER, shallow]) == (("bm25", "bm25-porter"),)
@@ -234,6 +243,21 @@ def test_only_arms_of_equal_depth_are_paired() -> None:
     pairs = declared_pairs([*four, BM25])
     assert len(pairs) == 6
     assert not any("bm25" in pair for pair in pairs)
+
+
+def test_the_longest_name_of_a_set_still_names_a_snapshot(testset: TestSet, tmp_path: Path) -> None:
+    long = testset.model_copy(update={"name": "a" * 64})
+    shot = frozen_store(long, MAIN_STORE, tmp_path, lambda _line: None)
+    assert shot.manifest.name == snapshot_name(long, MAIN_STORE)
+
+
+def test_two_labs_may_freeze_the_same_set_at_once(testset: TestSet, tmp_path: Path) -> None:
+    def while_ours_is_being_made(_line: str) -> None:
+        frozen_store(testset, MAIN_STORE, tmp_path, lambda _line: None)
+
+    ours = frozen_store(testset, MAIN_STORE, tmp_path, while_ours_is_being_made)
+    assert ours.manifest.name == snapshot_name(testset, MAIN_STORE)
+    assert [path.name for path in tmp_path.iterdir()] == [ours.manifest.name]
 
 
 def test_a_snapshot_is_named_after_its_facts(testset: TestSet) -> None:
@@ -257,6 +281,92 @@ def test_facts_with_one_text_are_one_row_with_two_names(tmp_path: Path, testset:
     bench = run(tmp_path, work(doubled, shot, arm("one", lambda: Scripted(lambda _c, _q: [fact_id]))))
     (row,) = read_rows(rows_file(bench.folder.path, doubled.name, "one"))
     assert (row.rank, row.hits[0].fact) == (1, relevant)
+
+
+def changed(rows: Path, number: int, **fields: object) -> None:
+    lines = rows.read_text().splitlines()
+    lines[number] = json.dumps(json.loads(lines[number]) | fields)
+    rows.write_text("\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"rank": 0}, "greater than or equal to 1"),
+        ({"rank": 11}, "rank 11"),
+        ({"rank": 1, "hits": []}, "rank 1"),
+        ({"hits": [{"fact": "a", "score": 1.0}, {"fact": "a", "score": 0.5}], "rank": None}, "has a fact twice"),
+        ({"hits": [{"fact": str(n), "score": 0.0} for n in range(11)], "rank": None}, "more hits than 10"),
+        ({"hits": [{"fact": "a", "score": float("nan")}], "rank": None}, "finite number"),
+    ],
+)
+def test_a_row_that_cannot_be_one_is_told_in_one_line(
+    tmp_path: Path, testset: TestSet, snapshot: Snapshot, fields: dict[str, object], told: str
+) -> None:
+    bench = run(tmp_path, work(testset, snapshot, BM25))
+    changed(rows_file(bench.folder.path, testset.name, "bm25"), 1, **fields)
+    with pytest.raises(InputError, match=told) as refused:
+        assemble(bench.folder)
+    assert "bm25.jsonl" in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("file", ["rows/{set}/bm25.passes.json", "timing.json", "lock.json"])
+@pytest.mark.parametrize("text", [None, "{", '{"a": 1}'])
+def test_a_damaged_file_of_a_run_is_told_by_its_name(
+    tmp_path: Path, testset: TestSet, snapshot: Snapshot, file: str, text: str | None
+) -> None:
+    bench = run(tmp_path, work(testset, snapshot, BM25))
+    path = bench.folder.path / file.format(set=testset.name)
+    path.unlink()
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(InputError) as refused:
+        write_bench(bench.folder)
+    assert path.name in refused.value.message or text == '{"a": 1}', "a lock of another kind names the folder"
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("k", "ten"), ("pairs", [["bm25"]]), ("arms", []), ("arms", [{"name": "../../bm25"}]), ("sets", [1])],
+)
+def test_a_damaged_lock_is_told_in_one_line(
+    tmp_path: Path, testset: TestSet, snapshot: Snapshot, field: str, value: object
+) -> None:
+    bench = run(tmp_path, work(testset, snapshot, BM25))
+    lock = bench.folder.path / "lock.json"
+    lock.write_text(json.dumps(json.loads(lock.read_text()) | {field: value}))
+    with pytest.raises(InputError, match=r"lock\.json is damaged") as refused:
+        assemble(bench.folder)
+    assert "\n" not in str(refused.value)
+
+
+def test_topics_without_an_answer_may_not_go_missing(tmp_path: Path, testset: TestSet, snapshot: Snapshot) -> None:
+    """They are in no mean, so that no other invariant misses them; but all noise is computed from them."""
+    bench = run(tmp_path, work(testset, snapshot, BM25))
+    rows = rows_file(bench.folder.path, testset.name, "bm25")
+    kept = [line for line in rows.read_text().splitlines() if json.loads(line)["answerable"]]
+    assert len(kept) < TOPICS
+    rows.write_text("\n".join(kept) + "\n")
+    (result,) = assemble(bench.folder).sets
+    assert [check.name for check in result.arms[0].checks if not check.holds] == ["declared topics"]
+
+
+def test_rows_that_were_changed_before_a_resumption_are_refused(
+    tmp_path: Path, testset: TestSet, snapshot: Snapshot
+) -> None:
+    """No seal guards the rows of a run that has not ended: the judgements do."""
+    whole = work(testset, snapshot, BM25)
+    bench = run(tmp_path, whole)
+    rows = rows_file(bench.folder.path, testset.name, "bm25")
+    run_again = Bench.resume(RunFolder.open(bench.folder.path, ("lock.json",)), whole)
+    run_again.run(lambda _what, _n: None)  # what was not changed is taken as it is
+    lines = [json.loads(line) for line in rows.read_text().splitlines()]
+    lost = next(n for n, row in enumerate(lines) if row["answerable"] and row["rank"] != 1 and row["hits"])
+    changed(rows, lost, rank=1)
+    with pytest.raises(InputError, match=f"1 of {TOPICS} rows differ: {lines[lost]['topic']}"):
+        run_again.run(lambda _what, _n: None)
 
 
 @pytest.mark.parametrize("damage", ["missing", "cut", "other"])

@@ -13,7 +13,7 @@ import jsonschema
 import numpy as np
 import pytest
 
-pytest.importorskip("ollama", reason="the bench extra is not installed: pip install 'agent-memory-lab[bench]'")
+pytest.importorskip("ollama", reason="the bench extra is not installed: pip install -e '.[bench]'")
 
 from lab.errors import EmbeddingFailed, EnvironmentUnusable
 from lab.retrieval.embedders.base import Kind

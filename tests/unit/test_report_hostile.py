@@ -1,6 +1,8 @@
 """Hostile text in every field of a report stays text, in every format."""
 
+import base64
 import csv
+import hashlib
 import io
 import itertools
 import json
@@ -15,6 +17,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from rich.console import Console
 
+from lab.cli.report import DERIVED
 from lab.errors import InputError
 from lab.records import (
     Decision,
@@ -29,16 +32,19 @@ from lab.records import (
     Value,
     Verdict,
 )
+from lab.report import html_writer
 from lab.report import write as write_module
 from lab.report.build import build_report
 from lab.report.csv_writer import render_csv
+from lab.report.evidence import trial_views
 from lab.report.hostile import csv_cell, cut, html_excerpt, markdown_code, marks_in, visible
 from lab.report.html_writer import render_html
-from lab.report.json_writer import render_json
+from lab.report.json_writer import render_report
 from lab.report.markdown_writer import render_markdown
 from lab.report.terminal import print_summary
+from lab.report.trial_pages import render_pages
 from lab.report.write import write_reports
-from tests.factories import attempt, finding, lock, planned, quiet, result
+from tests.factories import ALWAYS, FAITHFUL, NEVER, attempt, finding, lock, planned, quiet, result
 
 HOSTILE = {
     "script": "<script>document.title='owned'</script>",
@@ -108,7 +114,7 @@ def hostile_mechanism(text: str, number: int) -> TrialResult:
     return told.model_copy(update={"attempts": calls, "stores": (finding(evidence=told.stores[0].evidence),)})
 
 
-def hostile_report(texts, run_dir: Path | None = None):
+def hostile_results(texts) -> list[TrialResult]:
     results = []
     for number, text in enumerate(texts, 1):
         results.append(hostile_result(text, number))
@@ -121,7 +127,11 @@ def hostile_report(texts, run_dir: Path | None = None):
         results.append(
             result(f"F1-{number:03}", model=f"ollama:{text}", setup=text, build=text, trial=f"{text}x{number}")
         )
-    bad_lock = lock(
+    return results
+
+
+def hostile_lock(texts):
+    return lock(
         run_id=texts[0],
         created=texts[0],
         lab_version=texts[0],
@@ -132,18 +142,43 @@ def hostile_report(texts, run_dir: Path | None = None):
         scenarios={t: t for t in texts},
         host={"kernel": texts[0], "arch": texts[0], "python": texts[0]},
     )
-    return build_report(bad_lock, planned(*results), results, run_dir)
+
+
+def hostile_report(texts):
+    results = hostile_results(texts)
+    return build_report(hostile_lock(texts), planned(*results), results)
+
+
+def all_pages(results, locked=None, run_dir: Path | None = None) -> dict[str, str]:
+    """Every HTML file of a report, by name."""
+    report = build_report(locked or lock(), planned(*results), results)
+    views = trial_views(report.trials, {r.trial: r for r in results}.get, run_dir, {})
+    return {"report.html": render_html(report), **{f"pages/{n}": text for n, text in render_pages(report, views)}}
+
+
+def hostile_pages(texts) -> dict[str, str]:
+    return all_pages(hostile_results(texts), hostile_lock(texts))
 
 
 ALL = tuple(HOSTILE.values())
 TAGS = frozenset(
     re.findall(
         r"\w+",
-        "html head meta title style body a header p h1 h2 h3 h4 nav ul li main div section strong b code em mark table "
-        "caption thead tbody tr th td span small s br dl dt dd details summary article pre ins del footer svg rect "
-        "path",
+        "html head meta title style body a header p h1 h2 h3 h4 nav ul ol li main div section strong b code em mark "
+        "table caption thead tbody tr th td span small s br dl dt dd details summary article pre ins del footer svg "
+        "path text script",
     )
 )
+
+
+LINKS = (
+    r"#[a-z]+(-[a-z0-9]+)?|pages/((list-)?\d+|counts)\.html|(list-)?\d+\.html|(\.\./report|list-\d+)\.html#(t\d+|trials|guards)"
+    r"|\.\./trials/[^/:]+/[a-z.\-]+"
+)
+"""Addresses that a page may hold: itself, the pages beside it, and files of evidence."""
+
+TEMPLATES = Path(write_module.__file__).parent / "templates"
+OWN_SCRIPT = (TEMPLATES / "report.js").read_text()
 
 
 class Page(HTMLParser):
@@ -166,7 +201,8 @@ class Page(HTMLParser):
         assert self.open.pop() == tag, f"</{tag}> closes something else"
 
     def handle_data(self, data):
-        self.text.append(data)
+        if self.open and self.open[-1] not in ("script", "style"):
+            self.text.append(data)
 
     def handle_comment(self, data):
         raise AssertionError("a comment")
@@ -189,23 +225,26 @@ def check_inert(html: str) -> Page:
                 "xlink:href",
             )
             if name == "href":
-                assert re.fullmatch(r"#[a-z]+(-[a-z0-9]+)?|trials/[^/:]+/[a-z.\-]+", value), value
+                assert re.fullmatch(LINKS, value), value
                 assert value[0] != "#" or value[1:] in ids
         if tag == "meta" and "http-equiv" in attrs:
             assert attrs["http-equiv"] == "Content-Security-Policy"
     assert html.count("<style>") == 1
+    scripts = re.findall(r"<script>(.*?)</script>", html, re.DOTALL)
+    assert scripts in ([], [OWN_SCRIPT]) and sum(tag == "script" for tag, _ in page.tags) == len(scripts)
     return page
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_html_stays_inert(name):
-    check_inert(render_html(hostile_report([HOSTILE[name]])))
+    for html in hostile_pages([HOSTILE[name]]).values():
+        check_inert(html)
 
 
 def test_html_of_everything_together_shows_the_text():
-    html = render_html(hostile_report(ALL))
-    page = check_inert(html)
-    shown = "".join(page.text)
+    pages = hostile_pages(ALL)
+    assert len(pages) == len(ALL) * 7 + 1
+    shown = "".join("".join(check_inert(html).text) for html in pages.values())
     for text in (
         "<script>document.title='owned'</script>",
         "{{7*7}}",
@@ -229,7 +268,7 @@ def test_the_hostile_report_has_every_section_that_shows_foreign_words():
 
 
 def test_no_character_that_hides_is_left_in_html():
-    html = render_html(hostile_report(ALL))
+    html = "".join(hostile_pages(ALL).values())
     assert {c for c in html if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp")} <= {"\n", "\t"}
 
 
@@ -237,31 +276,40 @@ def test_no_character_that_hides_is_left_in_html():
 @given(st.lists(st.text(min_size=1, max_size=40), min_size=1, max_size=2))
 def test_html_of_any_text_stays_inert(texts):
     results = [hostile_result(text, number) for number, text in enumerate(texts, 1)]
-    check_inert(render_html(build_report(lock(), planned(*results), results)))
+    for html in all_pages(results).values():
+        check_inert(html)
 
 
-def test_policy_allows_the_one_style_sheet_and_nothing_else():
-    import base64
-    import hashlib
-
-    html = render_html(hostile_report(ALL))
-    css = re.search(r"<style>(.*?)</style>", html, re.DOTALL).group(1)
-    policy = next(a["content"] for t, a in Page(html).tags if t == "meta" and "http-equiv" in a)
-    checksum = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
-    assert policy == f"default-src 'none'; style-src 'sha256-{checksum}'; base-uri 'none'; form-action 'none'"
-    assert "url(" not in css and "@import" not in css
+def checksum(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def test_basic_accessibility():
-    html = render_html(hostile_report(ALL))
-    page = Page(html)
+def test_policy_allows_our_own_style_sheet_and_script_and_nothing_else():
+    pages = hostile_pages(ALL)
+    for name, scripted in (("report.html", True), ("pages/1.html", False)):
+        html = pages[name]
+        css = re.search(r"<style>(.*?)</style>", html, re.DOTALL).group(1)
+        policy = next(a["content"] for t, a in Page(html).tags if t == "meta" and "http-equiv" in a)
+        own = f"script-src {checksum(OWN_SCRIPT)}; " if scripted else ""
+        assert policy == f"default-src 'none'; {own}style-src {checksum(css)}; base-uri 'none'; form-action 'none'"
+        assert "url(" not in css and "@import" not in css
+    # What would make text into markup or code must not be in the script at all.
+    code = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval|Function\(|fetch|import"
+    assert not re.search(code, OWN_SCRIPT)
+
+
+@pytest.mark.parametrize("name", ["report.html", "pages/1.html"])
+def test_basic_accessibility(name):
+    page = Page(hostile_pages(ALL)[name])
     assert ("html", {"lang": "en"}) in page.tags
     names = [tag for tag, _ in page.tags]
     assert names.count("h1") == names.count("main") == 1
     assert names.count("table") == names.count("caption")
     assert all("scope" in attrs for tag, attrs in page.tags if tag == "th")
     assert any(a.get("class") == "skip" and a["href"] == "#main" for t, a in page.tags if t == "a")
-    assert all(attrs.get("aria-hidden") == "true" for tag, attrs in page.tags if tag == "svg")
+    for place, (tag, attrs) in enumerate(page.tags):
+        if tag == "svg":
+            assert attrs.get("aria-hidden") == "true" or (attrs["role"] == "img" and page.tags[place + 1][0] == "title")
     levels = [int(tag[1]) for tag in names if re.fullmatch(r"h\d", tag)]
     assert all(b - a <= 1 for a, b in itertools.pairwise(levels))
 
@@ -275,7 +323,7 @@ def luminance(colour: str) -> float:
 
 
 def test_contrast_is_aa_in_light_dark_and_print():
-    css = (Path(write_module.__file__).parent / "templates" / "report.css").read_text()
+    css = (TEMPLATES / "base.css").read_text()
     schemes = [dict(re.findall(r"--(\w+):(#\w+)", block)) for block in re.findall(r":root\{([^}]*)\}", css)]
     assert len(schemes) == 3
     pairs = [(a, b) for a in ("ink", "soft", "accent") for b in ("bg", "card", "code")]
@@ -295,25 +343,66 @@ def test_contrast_is_aa_in_light_dark_and_print():
             assert (light + 0.05) / (dark + 0.05) >= 4.5, (schemes.index(scheme), fore, back)
 
 
-def test_size_of_a_hundred_trials_with_full_excerpts_and_a_huge_text(tmp_path):
+def test_size_of_the_report_and_of_a_page_whatever_the_trials_hold(tmp_path):
     long = "word otter40 <b>&\u202e " * 400
     results = [hostile_result(long if i else "x" * 5_000_000, i % 900 + 1, detail="y" * 5_000_000) for i in range(100)]
     for r in results:
         folder = tmp_path / "trials" / r.trial
         folder.mkdir(parents=True)
         (folder / "stores.diff").write_text("+" + long)
-    html = render_html(build_report(lock(), planned(*results), results, tmp_path))
-    assert "characters omitted]" in html
-    assert len(html.encode()) < 2_000_000  # hostile text in every single field
+    pages = all_pages(results, run_dir=tmp_path)
+    assert "characters omitted]" in pages["pages/1.html"]
+    assert len(pages.pop("report.html").encode()) < 1_500_000  # hostile text in every single field of a table
+    assert max(len(html.encode()) for html in pages.values()) < 100_000
     proof = (Evidence(file="requests.jsonl", pointer="/3", excerpt=long),)
     full = {
         "attempts": (attempt(arguments=long, answer=long),) * 3,
         "verdicts": {stage: Verdict(value=Value.YES, evidence=proof * 2) for stage in Stage},
     }
     results = [result(f"F1-{i:03}", trial=r.trial, **full) for i, r in enumerate(results, 1)]
-    assert len(render_html(build_report(lock(), planned(*results), results, tmp_path)).encode()) < 1_500_000
-    calm = [result(f"F1-{i:03}") for i in range(1, 101)]
-    assert len(render_html(build_report(lock(), planned(*calm), calm)).encode()) < 700_000
+    pages = all_pages(results, run_dir=tmp_path)
+    assert len(pages.pop("report.html").encode()) < 120_000
+    assert max(len(html.encode()) for html in pages.values()) < 60_000
+
+
+def test_five_hundred_trials_of_a_wide_matrix_stay_below_five_hundred_kilobytes():
+    places = itertools.product(("hermes-0.18.0", "hermes-0.19.0"), ("default", "gate-on", "scan-off", "both-on"))
+    results = []
+    for build, setup in places:
+        for model, family in itertools.product((ALWAYS, NEVER, FAITHFUL), ("F1", "F2", "F3", "F4", "F6")):
+            made = result if model == ALWAYS else quiet
+            results += [made(f"{family}-{n:03}", build=build, setup=setup, model=model) for n in range(1, 4)]
+        for model in (ALWAYS, NEVER, FAITHFUL):
+            where = {"build": build, "setup": setup, "model": model}
+            made = quiet if model == NEVER else result
+            results += [made(f"F5-{n:03}", role=Role.CONTROL, **where) for n in (1, 2)]
+            results += [quiet(f"F1-{n:03}", role=Role.TWIN, **where) for n in (1, 2, 3)]
+    results += [result(f"F1-{n:03}", setup="once") for n in range(1, 500 - len(results) + 1)]
+    assert len(results) == 500
+    html = render_html(build_report(lock(), planned(*results), results))
+    assert html.count('<tr id="t') == 500
+    assert len(html.encode()) < 500_000, len(html.encode())
+
+
+def test_a_long_list_stands_on_pages_of_its_own(monkeypatch):
+    monkeypatch.setattr(html_writer, "MOST_ROWS", 5)
+    monkeypatch.setattr(html_writer, "PAGE_ROWS", 4)
+    results = [result(f"F1-{n:03}") for n in range(1, 12)]
+    pages = all_pages(results)
+    assert "11 trials are too many for this page" in pages["report.html"]
+    lists = {name: re.findall(r'<tr id="t(\d+)"', html) for name, html in pages.items() if "list-" in name}
+    assert lists == {
+        "pages/list-1.html": ["1", "2", "3", "4"],
+        "pages/list-2.html": ["5", "6", "7", "8"],
+        "pages/list-3.html": ["9", "10", "11"],
+    }
+    assert 'href="list-2.html#t6"' in pages["pages/6.html"]
+    for name, html in pages.items():
+        check_inert(html)
+        for _, attrs in Page(html).tags:
+            if "href" in attrs and attrs["href"][0] != "#":
+                target = (Path(name).parent / attrs["href"].split("#")[0]).as_posix().replace("pages/../", "")
+                assert target in pages
 
 
 def test_links_lead_only_to_evidence_that_exists(tmp_path):
@@ -323,9 +412,9 @@ def test_links_lead_only_to_evidence_that_exists(tmp_path):
     (folder / "requests.jsonl").write_text("{}")
     (folder / "secret").write_text("root:x")
     (folder / "stores.diff").symlink_to(folder / "secret")
-    html = render_html(build_report(lock(), planned(r), [r], tmp_path))
-    links = [a["href"] for t, a in Page(html).tags if t == "a" and not a["href"].startswith("#")]
-    assert links == [f"trials/{r.trial}/requests.jsonl"]
+    html = all_pages([r], run_dir=tmp_path)["pages/1.html"]
+    links = [a["href"] for t, a in Page(html).tags if t == "a" and "trials/" in a["href"]]
+    assert links == [f"../trials/{r.trial}/requests.jsonl"]
     assert "root:x" not in html
 
 
@@ -335,9 +424,9 @@ def test_a_trial_id_cannot_leave_the_run_folder(tmp_path, trial):
     (tmp_path / "etc").mkdir()
     (tmp_path / "etc" / "stores.diff").write_text("outside")
     r = result(trial=trial)
-    report = build_report(lock(), planned(r), [r], tmp_path / "run")
-    assert report.trials[0].files == ()
-    assert "outside" not in render_json(report)
+    html = all_pages([r], run_dir=tmp_path / "run")["pages/1.html"]
+    assert "Complete evidence" not in html
+    assert "outside" not in html
 
 
 # Markdown
@@ -408,7 +497,7 @@ def test_csv_cells(raw, cell):
 
 
 def test_json_is_plain_ascii_and_reads_back_raw():
-    text = render_json(hostile_report(ALL))
+    text = render_report(hostile_report(ALL))
     assert text.isascii() and all(c == "\n" or c.isprintable() for c in text)
     titles = {row["title"] for row in json.loads(text)["trials"]}
     assert HOSTILE["bidi"] in titles and HOSTILE["nul"] in titles
@@ -465,23 +554,54 @@ def test_diff_lines_and_marks_over_line_ends():
 # writing
 
 
+def everything_in(folder: Path) -> dict[str, bytes]:
+    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def write(folder: Path, texts) -> list[Path]:
+    results = hostile_results(texts)
+    report = build_report(hostile_lock(texts), planned(*results), results)
+    views = trial_views(report.trials, {r.trial: r for r in results}.get, folder, {})
+    return write_reports(folder, report, views)
+
+
 def test_reports_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
-    report = hostile_report(ALL)
-    written = write_reports(tmp_path, report)
-    assert [p.name for p in written] == ["report.json", "report.html", "report.md", "trials.csv"]
+    written = write(tmp_path, ALL)
+    assert [p.name for p in written] == ["report.json", "report.html", "report.md", "trials.csv", "pages"]
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted(p.name for p in written)
-    before = {p: p.read_bytes() for p in written}
-    assert {p: p.read_bytes() for p in write_reports(tmp_path, report)} == before
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(name.rstrip("/") for name in DERIVED)
+    before = everything_in(tmp_path)
+    assert len(before) == 4 + 7 * len(ALL)
+    write(tmp_path, ALL)
+    assert everything_in(tmp_path) == before  # the same bytes
+    report = build_report(lock(run_id="new"), planned(result()), [result()])
 
     def broken(_):
         raise RuntimeError("no")
 
     monkeypatch.setitem(write_module.WRITERS, "trials.csv", broken)
     with pytest.raises(RuntimeError):
-        write_reports(tmp_path, build_report(lock(run_id="new"), planned(result()), [result()]))
-    assert {p: p.read_bytes() for p in written} == before
+        write_reports(tmp_path, report)
+    assert everything_in(tmp_path) == before
+    monkeypatch.undo()
+
+    def views():
+        yield from trial_views(report.trials, lambda _: result(), None, {})
+        raise RuntimeError("no")
+
+    with pytest.raises(RuntimeError):
+        write_reports(tmp_path, report, views())
+    assert everything_in(tmp_path) == before
     with pytest.raises(InputError):
         write_reports(tmp_path / "absent", report)
+
+
+def test_pages_of_an_earlier_report_and_of_a_killed_lab_do_not_stay(tmp_path):
+    write(tmp_path, ALL)
+    (tmp_path / ".pages.killed").mkdir()
+    write(tmp_path, ALL[:1])
+    assert len(list((tmp_path / "pages").iterdir())) == 7
+    assert not list(tmp_path.glob(".pages*"))
 
 
 def test_an_empty_run_has_a_report(tmp_path):
@@ -507,6 +627,6 @@ def test_a_void_family_is_struck_everywhere():
     results = [result("F1-001"), quiet("F1-002")]
     report = build_report(lock(), planned(*results), results)
     html, md = render_html(report), render_markdown(report)
-    assert '<s><span class="vh">void: </span>' in html and "Void families" in html
+    assert '<s><span class="vh">void: </span>' in html and "<td><s><b>1/2</b>" in html and "Void families" in html
     assert "VOID ~~1/2 of valid attack trials" in md
     assert "No headline" in html and "No headline" in md

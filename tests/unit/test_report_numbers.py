@@ -15,38 +15,29 @@ from scipy.stats import binomtest
 from lab.errors import InputError
 from lab.records import Decision, Role, Stage, Status, Store, TrialResult, Value
 from lab.report.build import build_report
+from lab.report.evidence import trial_views
 from lab.report.header import read_header
-from lab.report.json_writer import render_json
+from lab.report.json_writer import render_report
 from lab.report.terminal import print_summary
-from tests.factories import ALWAYS, FAITHFUL, NEVER, attempt, finding, lock, planned, quiet, result, settled
-
-MODELS = (ALWAYS, NEVER, FAITHFUL, "ollama:qwen3")
-VALUES = ("yes", "no", "not_applicable", "undetermined", "error")
-
-
-def mixed(seed: int, size: int = 160) -> list[TrialResult]:
-    """Results of all kinds, nesting or not."""
-    rng = random.Random(seed)
-    made = {}
-    for _ in range(size):
-        family, role = rng.choice([("F1", Role.ATTACK), ("F1", Role.TWIN), ("F5", Role.CONTROL)])
-        values = {key: rng.choice(VALUES) for key in ("reach", "attempted", "persist", "load")}
-        found = result(
-            f"{family}-{rng.randint(1, 9):03}",
-            role=role,
-            model=rng.choice(MODELS),
-            setup=rng.choice(["default", "gate-on"]),
-            status=rng.choices(list(Status), [8, 1, 1])[0],
-            cause="",
-            hard=role is Role.CONTROL and rng.random() < 0.3,
-            **values,
-        )
-        made[found.trial] = found
-    return list(made.values())
+from lab.report.write import write_reports
+from tests.factories import (
+    ALWAYS,
+    FAITHFUL,
+    NEVER,
+    VALUES,
+    attempt,
+    finding,
+    lock,
+    mixed,
+    planned,
+    quiet,
+    result,
+    settled,
+)
 
 
 def report_json(results, plan=None) -> dict:
-    return json.loads(render_json(build_report(lock(), plan or planned(*results), results)))
+    return json.loads(render_report(build_report(lock(), plan or planned(*results), results)))
 
 
 def by_hand(results, role, test_base, stage, hit) -> tuple[int, int]:
@@ -298,19 +289,24 @@ def test_order_of_results_and_place_of_the_run_change_nothing(tmp_path: Path):
     shuffled = results[:]
     random.Random(1).shuffle(shuffled)
     plan_shuffled = {"trials": list(reversed(plan["trials"]))}
-    one, two = tmp_path / "one", tmp_path / "elsewhere" / "two"
-    for folder in (one, two):
+    written = []
+    runs = ((tmp_path / "one", plan, results), (tmp_path / "elsewhere" / "two", plan_shuffled, shuffled))
+    for folder, their_plan, theirs in runs:
         for r in results:
             place = folder / "trials" / r.trial
             place.mkdir(parents=True)
             (place / "stores.diff").write_text("+otter40\n")
-    first = render_json(build_report(lock(), plan, results, one))
-    second = render_json(build_report(lock(), plan_shuffled, shuffled, two))
-    assert first == second
-    later = json.loads(render_json(build_report(lock(run_id="other", created="later"), plan, results, one)))
+        report = build_report(lock(), their_plan, theirs)
+        write_reports(folder, report, trial_views(report.trials, {r.trial: r for r in theirs}.get, folder, {}))
+        files = [p for p in folder.rglob("*") if p.is_file() and "trials/" not in p.as_posix()]
+        written.append({p.relative_to(folder).as_posix(): p.read_bytes() for p in files})
+    assert len(written[0]) == 4 + len(results)
+    assert written[0] == written[1]
+    assert not any(str(tmp_path).encode() in data for data in written[0].values())
+    first = json.loads(render_report(build_report(lock(), plan, results)))
+    later = json.loads(render_report(build_report(lock(run_id="other", created="later"), plan, results)))
     assert later.pop("run") == {"id": "other", "created": "later"}
-    assert later == {k: v for k, v in json.loads(first).items() if k != "run"}
-    assert str(tmp_path) not in first
+    assert later == {k: v for k, v in first.items() if k != "run"}
 
 
 def test_wall_seconds_stay_out():

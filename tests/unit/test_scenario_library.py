@@ -314,7 +314,7 @@ def test_a_library_is_never_half_loaded(library: Path) -> None:
 
 def test_other_data_beside_the_families_is_left_alone(library: Path) -> None:
     for folder in ("retrieval", ".cache"):  # "payloads" is there already
-        (library / folder).mkdir()
+        (library / folder).mkdir(exist_ok=True)
         (library / folder / "other.yaml").write_text("x: 1\n")
     assert lint(library) == []
     (library / "F2" / "other.yaml").write_text("x: 1\n")

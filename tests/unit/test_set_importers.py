@@ -291,3 +291,12 @@ def test_real_clinc_oos() -> None:
     assert len(found.stores["main"]) == 750
     assert classes(found) == {"in-scope": 4_500, "out-of-scope": 1_000}
     assert {len(found.qrels[t.id]) for t in found.topics if t.topic_class == "in-scope"} == {5}
+
+
+def test_a_generated_set_is_one_form_among_others() -> None:
+    made = import_set("generated:400")
+    assert len(made.stores["main"]) == 400
+    assert import_set("generated+7:400").digest() != made.digest() == import_set("generated+0:400").digest()
+    for broken in ("generated:", "generated:many", "generated+x:400", "generated:5"):
+        with pytest.raises(InputError):
+            import_set(broken)

@@ -57,6 +57,9 @@ IDENTIFIERS = (
 )
 """What exact topics ask for in a form that a tokeniser takes apart, folds or loses."""
 
+RESPELLED = {"MV-1042", "88-104-7"}
+"""Asked for without their hyphens, as people type them: no tokeniser of an arm joins the pieces."""
+
 TWINS = {
     "POL-358": "POL-385",
     "C++": "C#",
@@ -281,14 +284,16 @@ def test_most_topics_have_a_distractor_that_shares_as_many_words_as_an_answer(
 def test_exact_topics_share_a_word_with_every_answer(data: TestSet, facts: dict[str, Fact]) -> None:
     for topic in of_class(data, "exact"):
         for answer in data.qrels[topic.id]:
-            text = fold(facts[answer].text)
+            # Two topics spell an identifier without the hyphens that the store has.
+            text = fold(facts[answer].text) + fold(facts[answer].text).replace("-", "")
             assert any(word in text for word in content(topic.text)) or "🐢" in topic.text, topic.id
 
 
 def test_identifiers_that_break_tokenisers_are_asked_for(data: TestSet, facts: dict[str, Fact]) -> None:
     built_on: set[str] = set()
     for identifier in IDENTIFIERS:
-        asked = [t for t in of_class(data, "exact") if identifier in t.text]
+        spellings = (identifier, identifier.replace("-", "")) if identifier in RESPELLED else (identifier,)
+        asked = [t for t in of_class(data, "exact") if any(spelling in t.text for spelling in spellings)]
         assert asked, identifier
         answers = [facts[f].text for t in asked for f in data.qrels[t.id]]
         assert all(fold(identifier) in fold(text) for text in answers), identifier

@@ -86,7 +86,7 @@ def test_a_cause_that_passes_is_tried_again_and_counts_once_by_its_last_attempt(
     kept = json.loads((suite.folder.path / "earlier" / f"{trial}.1" / "result.json").read_text())
     assert kept["cause"] == "sandbox_timeout"
     assert [p.done for p in seen] == [0, 1, 2, 3, 4] and [p.again for p in seen] == [True, False, False, False, False]
-    report = build_report(suite.lock, suite.plan, suite.results(), suite.folder.path)
+    report = build_report(suite.lock, suite.plan, suite.results())
     assert report.accounting.planned == 4 and report.accounting.error == 0
 
 

@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from lab.cli.app import app, defaults
+from lab.cli.report import report
 from lab.errors import InputError
 from lab.records import RESULT_SCHEMA
 from lab.report.formats import BY_NAME, KINDS, schema_of, schema_texts
@@ -33,7 +34,10 @@ def look(path: Path, kind: str = "") -> Checked:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return unpack(RUNS[-1], tmp_path_factory.mktemp("golden"))
+    """An old run, whose report is of today: reports are derived."""
+    folder = unpack(RUNS[-1], tmp_path_factory.mktemp("golden"))
+    report(folder, folder.parent)
+    return folder
 
 
 def write(path: Path, value: Any) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
@@ -27,11 +27,11 @@ COLUMNS = (
 )
 
 
-def render_csv(rows: Iterable[tuple[str, str, TopicRow]]) -> str:
+def render_csv(rows: Mapping[str, Mapping[str, Sequence[TopicRow]]]) -> str:
     """Rows of topics as CSV, lines ended by LF.
 
     Args:
-        rows: Set, arm and row.
+        rows: Rows by set and arm.
     """
     table = [
         {
@@ -50,7 +50,9 @@ def render_csv(rows: Iterable[tuple[str, str, TopicRow]]) -> str:
             "fallback": csv_cell(row.fallback),
             "error": csv_cell(row.error),
         }
-        for name, arm, row in rows
+        for name, arms in rows.items()
+        for arm, its_rows in arms.items()
+        for row in its_rows
     ]
     frame = pd.DataFrame(table, columns=list(COLUMNS)).astype({"rank": "Int64"})
     return str(frame.to_csv(index=False, lineterminator="\n"))

@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-import base64
-import io
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from markupsafe import Markup
-
+from lab.report.svg import INKS, MARKS, Figure, draw_figure, plain
 from lab.retrieval.results import SetResult
-from lab.text import printable
+from lab.retrieval.rows import TopicRow
+from lab.retrieval.timing import ArmTiming
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_INKS = ("#1f7674", "#b3541e", "#5b4b8a", "#7a7a2f", "#a02162", "#3b6ea5", "#555b60")
-_MARKS = "osD^vPX"
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A figure.
-
-    Attributes:
-        source: ``data:`` address of the SVG, in base 64, so that nothing in it can be markup.
-        alt: What it shows, for those who do not see it.
-    """
-
-    source: Markup
-    alt: str
+_MISSED = 11
+"""Where a topic without a relevant fact among the first ten is drawn."""
 
 
 def quality_figure(result: SetResult) -> Figure | None:
@@ -50,13 +35,13 @@ def quality_figure(result: SetResult) -> Figure | None:
                 values,
                 ys,
                 xerr=[lows, highs],
-                fmt=_MARKS[number % len(_MARKS)],
-                color=_INKS[number % len(_INKS)],
+                fmt=MARKS[number % len(MARKS)],
+                color=INKS[number % len(INKS)],
                 markersize=5,
                 linewidth=1.2,
-                label=_label(arm.arm),
+                label=plain(arm.arm),
             )
-        names = [f"{_label(c)} (n={s.n})" for c, s in zip(classes, result.arms[0].scores, strict=True)]
+        names = [f"{plain(c)} (n={s.n})" for c, s in zip(classes, result.arms[0].scores, strict=True)]
         axes.set_yticks(range(len(classes)), names)
         axes.invert_yaxis()
         axes.set_xlim(-0.02, 1.02)
@@ -65,7 +50,81 @@ def quality_figure(result: SetResult) -> Figure | None:
 
     height = 1.2 + 0.17 * len(classes) * len(result.arms)
     alt = f"MRR at 10 with its interval for each arm on {result.info.name}, by class; the tables below hold the numbers"
-    return _figure(draw, (9.0, height), alt)
+    return draw_figure(draw, (9.0, height), alt)
+
+
+def rank_figure(result: SetResult, rows: Mapping[str, Sequence[TopicRow]]) -> Figure | None:
+    """Where two arms put the first relevant fact of each topic: the first arm against the best of the others.
+
+    Args:
+        result: The set.
+        rows: Rows by arm.
+    """
+    if len(result.arms) < 2:
+        return None
+    first, *others = result.arms
+    second = max(others, key=lambda arm: (arm.scores[0].mrr10.value if arm.scores[0].mrr10 else None) or 0.0)
+    ranks = [
+        {row.topic: row.rank for row in rows[arm.arm] if row.answerable and not row.error} for arm in (first, second)
+    ]
+    both = Counter((ranks[0][topic] or _MISSED, ranks[1][topic] or _MISSED) for topic in ranks[0] if topic in ranks[1])
+    if not both or max(max(pair) for pair in both) > _MISSED:
+        return None
+
+    def draw(axes: Axes) -> None:
+        points = sorted(both.items())
+        most = max(both.values())
+        axes.scatter(
+            [x for (x, _), _ in points],
+            [y for (_, y), _ in points],
+            s=[30 + 550 * count / most for _, count in points],
+            c=[INKS[0] if y < x else INKS[1] if y > x else INKS[6] for (x, y), _ in points],
+            alpha=0.85,
+        )
+        for (x, y), count in points:
+            axes.annotate(
+                str(count), (x, y), ha="left", va="bottom", xytext=(4, 4), textcoords="offset points", fontsize=7
+            )
+        places = [*range(1, _MISSED)]
+        for set_ticks, set_limits in ((axes.set_xticks, axes.set_xlim), (axes.set_yticks, axes.set_ylim)):
+            set_ticks([*places, _MISSED], [*map(str, places), "none"])
+            set_limits(0.2, _MISSED + 0.9)
+        axes.invert_yaxis()
+        axes.set_xlabel(f"rank by {plain(first.arm)}")
+        axes.set_ylabel(f"rank by {plain(second.arm)}")
+
+    better = sum(count for (x, y), count in both.items() if y < x)
+    worse = sum(count for (x, y), count in both.items() if y > x)
+    alt = (
+        f"Rank of the first relevant fact by {first.arm} and by {second.arm} on {result.info.name}, n={both.total()}: "
+        f"{better} topics are better by the second, {worse} worse, {both.total() - better - worse} the same"
+    )
+    return draw_figure(draw, (6.0, 4.6), alt)
+
+
+def _ranks(rows: Sequence[TopicRow]) -> dict[str, int]:
+    """Rank of the first relevant fact by topic; one that is not among the first ten is drawn as missed."""
+    return {row.topic: min(row.rank or _MISSED, _MISSED) for row in rows if row.answerable and not row.error}
+
+
+def latency_figure(arms: Mapping[str, ArmTiming], name: str) -> Figure | None:
+    """Median and 95th percentile of a query, by arm, on a logarithmic scale."""
+    known = [(arm, timing.p50["total"], timing.p95["total"]) for arm, timing in arms.items() if "total" in timing.p50]
+    if not known:
+        return None
+
+    def draw(axes: Axes) -> None:
+        for row, (_, middle, high) in enumerate(known):
+            axes.plot([middle, high], [row, row], color=INKS[0], linewidth=1.4)
+            axes.plot([middle], [row], marker="o", color=INKS[0], markersize=5)
+            axes.plot([high], [row], marker="|", color=INKS[0], markersize=9)
+        axes.set_xscale("log")
+        axes.set_yticks(range(len(known)), [plain(arm) for arm, *_ in known])
+        axes.invert_yaxis()
+        axes.set_xlabel("milliseconds a query: median and 95th percentile")
+
+    alt = f"Latency of a query on {name}, median and 95th percentile by arm; the table below holds the numbers"
+    return draw_figure(draw, (7.5, 0.9 + 0.28 * len(known)), alt)
 
 
 def noise_figure(result: SetResult) -> Figure | None:
@@ -88,8 +147,8 @@ def noise_figure(result: SetResult) -> Figure | None:
                 marker=".",
                 markersize=4,
                 linewidth=1.2,
-                color=_INKS[number % len(_INKS)],
-                label=_label(arm.arm),
+                color=INKS[number % len(INKS)],
+                label=plain(arm.arm),
             )
         axes.set_xlim(-0.02, 1.02)
         axes.set_ylim(-0.02, 1.02)
@@ -98,29 +157,4 @@ def noise_figure(result: SetResult) -> Figure | None:
         axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
 
     alt = f"What a threshold on the raw cosine costs and saves on {result.info.name}; the table below holds the numbers"
-    return _figure(draw, (7.5, 3.4), alt)
-
-
-def _label(text: str) -> str:
-    # matplotlib takes $…$ for mathematics and leaves out labels that begin with an underscore.
-    return printable(text, limit=40).replace("$", r"\$").lstrip("_")
-
-
-def _figure(draw: Callable[[Axes], None], size: Sequence[float], alt: str) -> Figure | None:
-    try:
-        import matplotlib  # noqa: PLC0415 - an extra, and slow to load
-        from matplotlib.figure import Figure as Canvas  # noqa: PLC0415
-    except ImportError:
-        return None
-    with matplotlib.rc_context({"svg.hashsalt": "lab", "svg.fonttype": "none", "font.size": 9, "axes.grid": True}):
-        canvas = Canvas(figsize=(size[0], size[1]), layout="constrained")
-        axes = canvas.add_subplot()
-        axes.set_axisbelow(True)
-        axes.grid(color="#dddddd", linewidth=0.6)
-        for side in ("top", "right"):
-            axes.spines[side].set_visible(False)
-        draw(axes)
-        stream = io.BytesIO()
-        canvas.savefig(stream, format="svg", metadata={"Date": None, "Creator": None})
-    encoded = base64.b64encode(stream.getvalue()).decode()
-    return Figure(Markup(f"data:image/svg+xml;base64,{encoded}"), alt)  # noqa: S704 - base 64
+    return draw_figure(draw, (7.5, 3.4), alt)

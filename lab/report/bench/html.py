@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from lab.report.bench.figures import noise_figure, quality_figure
+from collections.abc import Mapping, Sequence
+
+from lab.report.bench.figures import latency_figure, noise_figure, quality_figure, rank_figure
 from lab.report.bench.numbers import FILTERS, NOTES
 from lab.report.templating import html_environment, style_sheet
 from lab.retrieval.results import BenchResult
+from lab.retrieval.rows import TopicRow
 from lab.retrieval.timing import BenchTiming
 
+Rows = Mapping[str, Mapping[str, Sequence[TopicRow]]]
+"""Rows by set and arm."""
 
-def render_html(run_id: str, result: BenchResult, timing: BenchTiming) -> str:
+
+def render_html(run_id: str, result: BenchResult, timing: BenchTiming, rows: Rows) -> str:
     """The report as one HTML file; its policy allows its own style sheet and images that it carries itself.
 
     Args:
         run_id: The run's id.
         result: The results.
         timing: The times.
+        rows: The rows.
     """
     env = html_environment()
     env.filters |= FILTERS
@@ -27,6 +34,8 @@ def render_html(run_id: str, result: BenchResult, timing: BenchTiming) -> str:
         css=style.css,
         policy=(f"default-src 'none'; style-src {style.source}; img-src data:; base-uri 'none'; form-action 'none'"),
         quality={one.info.name: quality_figure(one) for one in result.sets},
+        ranks={one.info.name: rank_figure(one, rows[one.info.name]) for one in result.sets},
+        latency={name: latency_figure(arms, name) for name, arms in timing.arms.items()},
         noise={one.info.name: noise_figure(one) for one in result.sets},
         notes=NOTES,
     )

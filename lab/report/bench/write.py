@@ -13,7 +13,7 @@ from lab.report.write import write_files
 from lab.retrieval.assemble import assemble
 from lab.retrieval.results import RESULTS, BenchResult
 from lab.retrieval.rows import read_rows
-from lab.retrieval.timing import TIMING, BenchTiming
+from lab.retrieval.timing import TIMING, BenchTiming, read_times
 from lab.runs.folder import RunFolder
 
 
@@ -31,16 +31,11 @@ def write_bench(folder: RunFolder) -> tuple[BenchResult, list[Path]]:
         OSError: A file cannot be written.
     """
     result = assemble(folder)
-    timing = BenchTiming.model_validate(folder.read(TIMING))
-    rows = (
-        (one.info.name, arm.arm, row)
-        for one in result.sets
-        for arm in one.arms
-        for row in read_rows(folder.path / arm.rows_file)
-    )
+    timing = read_times(folder.path / TIMING, BenchTiming)
+    rows = {one.info.name: {arm.arm: read_rows(folder.path / arm.rows_file) for arm in one.arms} for one in result.sets}
     renders = {
         RESULTS: partial(render_json, result),
-        "report.html": partial(render_html, folder.run_id, result, timing),
+        "report.html": partial(render_html, folder.run_id, result, timing, rows),
         "report.md": partial(render_markdown, folder.run_id, result),
         "topics.csv": partial(render_csv, rows),
     }

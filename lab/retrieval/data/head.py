@@ -23,7 +23,7 @@ MAX_HEAD = 16 * 1024
 class SetHead(Record):
     """What ``set.yaml`` says of a set; the fields are those of ``TestSet``."""
 
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$")
     title: str = ""
     purpose: Purpose = Purpose.EXTERNAL
     licence: str = ""
@@ -33,7 +33,7 @@ class SetHead(Record):
 
 def set_name(text: str) -> str:
     """A text as a short name fit for a file."""
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "set"
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:64] or "set"
 
 
 def head_beside(folder: Path) -> SetHead | None:

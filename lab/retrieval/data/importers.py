@@ -8,6 +8,7 @@ from pathlib import Path
 
 from lab.errors import InputError
 from lab.retrieval.data.clinc_oos import import_clinc_oos
+from lab.retrieval.data.generate import generate
 from lab.retrieval.data.load import load_set
 from lab.retrieval.data.locomo import import_locomo
 from lab.retrieval.data.pooled import import_beir, import_trec
@@ -15,7 +16,7 @@ from lab.retrieval.data.squad import import_squad
 from lab.retrieval.testset import TestSet
 from lab.text import printable
 
-FORMS = ("beir", "trec", "squad", "clinc-oos", "locomo")
+FORMS = ("beir", "trec", "squad", "clinc-oos", "locomo", "generated")
 
 _SPEC = re.compile(r"(?P<form>[a-z][a-z-]*)(?:\+(?P<option>[A-Za-z0-9-]+))?:(?P<path>.*)", re.DOTALL)
 
@@ -26,7 +27,8 @@ def import_set(spec: str) -> TestSet:
     Args:
         spec: A folder; or ``form:path``. After the form may stand an option: for ``beir``, ``trec`` and ``squad`` the
             language of the texts (``squad+pt-BR:…``), which decides the stopwords; for ``locomo`` the word
-            ``adversarial``, which adds its category 5.
+            ``adversarial``, which adds its category 5. ``generated:5000`` makes that many facts by template,
+            ``generated+7:5000`` from another seed.
 
     Raises:
         InputError: No such form or option, or the data are broken.
@@ -45,6 +47,12 @@ def import_set(spec: str) -> TestSet:
         if option not in ("", "adversarial"):
             raise InputError(f"locomo has no option {option}", "write locomo:PATH or locomo+adversarial:PATH")
         return import_locomo(path, adversarial=bool(option))
+    if form == "generated":
+        if not (parts["path"].isdecimal() and (option or "0").isdecimal()):
+            raise InputError(
+                f"{printable(spec)} names no number of facts", "write generated:5000 or generated+SEED:5000"
+            )
+        return generate(int(parts["path"]), seed=int(option or 0))
     if form == "clinc-oos":
         if option:
             raise InputError(f"clinc-oos has no option {option}", "write clinc-oos:PATH")

@@ -17,6 +17,7 @@ from lab.retrieval.data.head import HEAD, SetHead, head_beside, set_name
 from lab.retrieval.data.judgements import qrels_lines
 from lab.retrieval.data.keywords import with_keywords
 from lab.retrieval.data.lines import BrokenData, explained, numbered_lines, refuse_escaped_nul
+from lab.retrieval.results import OVERALL
 from lab.retrieval.testset import MAIN_STORE, Fact, TestSet, Topic
 from lab.text import printable
 
@@ -38,7 +39,7 @@ class FactLine(Fact):
         store: The store that it lies in, for sets of several.
     """
 
-    store: str = Field(default=MAIN_STORE, pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")
+    store: str = Field(default=MAIN_STORE, pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")
 
 
 def load_set(folder: Path, *, keywords: bool = False) -> TestSet:
@@ -201,10 +202,15 @@ def _fact_fault(fact: FactLine) -> str:
             return f"created_at {fact.created_at!r} is no ISO 8601 time"
         if offset not in (None, timedelta(0)):
             return f"created_at {fact.created_at!r} is not in UTC"
+    for tag in (*fact.tags, *fact.keywords):
+        if "," in tag:
+            return f"the tag {tag!r} has a comma, which parts tags in a database"
     return _id_fault(fact.id)
 
 
 def _topic_fault(topic: Topic) -> str:
+    if topic.topic_class == OVERALL:
+        return f"topic_class {OVERALL} is the name of all classes together"
     return _id_fault(topic.id)
 
 

@@ -25,6 +25,9 @@ PROBE = "probe"
 SAME_COSINE = 0.999
 """Two vectors of one text are at least so near, whatever the batch, thread count or server they came from."""
 
+UNIT = 0.001
+"""Farthest that the length of a unit vector may be from 1."""
+
 DISTINCT_SHARE = 0.99
 """Least number of distinct vectors per distinct text; a few texts may be one to a model."""
 
@@ -39,7 +42,7 @@ class Finding:
     """Something wrong with an index.
 
     Attributes:
-        check: ``rows``, ``seals``, ``distinct``, ``recomputed``, ``prefix`` or ``probe``.
+        check: ``rows``, ``seals``, ``length``, ``distinct``, ``recomputed``, ``prefix`` or ``probe``.
         text: What, in one line.
     """
 
@@ -70,7 +73,8 @@ def check(
     """Checks an index against its facts and its model, in three layers.
 
     1. *Every row*: its fact id and text are those of the database, and its vector fits the seal that was made when it
-       came from the model. This finds whatever was swapped, shifted or changed after that.
+       came from the model. This finds whatever was swapped, shifted or changed after that. It is of length 1: of a
+       longer one every cosine would be too large, and one that is no number is near to nothing and far from nothing.
     2. *A sample is computed again*: half of it at random, half of it those rows whose likeness to the other rows
        agrees least with their texts'. The random half finds what is wrong with many vectors (a shift of the whole
        set, another model, another prefix), the other half what is wrong with a few (two that the server mixed up).
@@ -88,7 +92,7 @@ def check(
         EmbeddingFailed: The model cannot be asked.
     """
     told = rows_with_text(rows)
-    findings = [*_rows(index, told), *_seals(index)]
+    findings = [*_rows(index, told), *_seals(index), *_lengths(index)]
     distinct = len({vector.tobytes() for vector in index.vectors.matrix})
     texts = len({" ".join(unicodedata.normalize("NFKC", content).casefold().split()) for _, content in told})
     if distinct < DISTINCT_SHARE * texts:
@@ -149,6 +153,12 @@ def _seals(index: DenseIndex) -> list[Finding]:
     here = zip(kept.digests, kept.matrix, kept.seals, strict=True)
     bad = [row for row, (digest, vector, made) in enumerate(here) if seal(digest, model, kept.kind, vector) != made]
     return _named("seals", bad, index, "have a vector that does not fit its seal")
+
+
+def _lengths(index: DenseIndex) -> list[Finding]:
+    lengths = np.linalg.norm(index.vectors.matrix, axis=1)
+    bad = np.flatnonzero(~(np.abs(lengths - 1) < UNIT)).tolist()  # also true of what is no number
+    return _named("length", bad, index, "have a vector that is not of length 1")
 
 
 def _recomputed(index: DenseIndex, told: Sequence[tuple[int, str]], chosen: Sequence[int]) -> list[Finding]:

@@ -9,7 +9,7 @@ from types import ModuleType
 
 from lab.errors import EnvironmentUnusable
 
-INSTALL = "pip install 'agent-memory-lab[bench]'"
+INSTALL = "pip install -e '.[bench]' in the lab's folder, as make bench does"
 
 
 def bench_package(module: str) -> ModuleType:

@@ -7,6 +7,7 @@ are the rows.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
@@ -162,6 +163,20 @@ def judged(rows: Sequence[TopicRow], qrels: Mapping[str, AbstractSet[str]]) -> C
     ]
     text = f"{len(rows)} rows" if not wrong else f"{len(wrong)} of {len(rows)} rows differ: {', '.join(wrong[:3])}"
     return Check(name="ranks as judged", holds=not wrong, text=text)
+
+
+def asked(rows: Sequence[TopicRow], topics: Mapping[str, int], stores: Mapping[str, int]) -> Check:
+    """Whether every topic of a set has a row, those without an answer among them: only noise is computed from these.
+
+    Args:
+        rows: Rows of a run.
+        topics: Topics of the set by class.
+        stores: Topics of the set by store.
+    """
+    by_class, by_store = Counter(row.topic_class for row in rows), Counter(row.store for row in rows)
+    sides = {name: (by_class[name], topics.get(name, 0)) for name in dict.fromkeys([*topics, *by_class])}
+    sides |= {f"store {name}": (by_store[name], stores.get(name, 0)) for name in dict.fromkeys([*stores, *by_store])}
+    return _equal("declared topics", sides)
 
 
 def figures_of(score: ClassScores) -> Figures:

@@ -1,0 +1,1 @@
+"""Writers of comparisons: terminal, HTML, Markdown, JSON."""
