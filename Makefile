@@ -4,7 +4,7 @@ VENV   ?= .venv
 LAB     = $(VENV)/bin/lab
 ARGS   ?=
 
-.PHONY: help run bench test lint doctor build builds clean system
+.PHONY: help run bench test lint schemas doctor build builds clean system
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -24,6 +24,9 @@ lint: $(VENV)/.installed-dev ## Check code, types and scenarios
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(LAB) lint
+
+schemas: $(VENV)/.installed ## Publish the JSON Schemas of all files again, under docs/schema
+	$(VENV)/bin/python -c 'from pathlib import Path; from lab.report.formats import publish; publish(Path("docs/schema"))'
 
 doctor: $(VENV)/.installed ## Show what this machine offers and lacks
 	$(LAB) doctor

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from lab.agents.hermes.adapter import HermesAgent
+from lab.contamination.capture import capture
 from lab.contamination.observe.judge import AFTER, BEFORE, COURSE, OUTCOME, REQUESTS, Course, TrialIdentity
 from lab.contamination.scenarios.scenario import Scenario
 from lab.contamination.script import turn_texts
-from lab.contamination.stores import capture
+from lab.contamination.secrets import NOTHING, Redactor
 from lab.gateway.classify import REVIEW_CLOSING, REVIEW_OPENINGS, classify
 from lab.gateway.exchange import Body, Exchange
 from lab.gateway.replies import Reply, ToolCall, encode
@@ -64,6 +65,7 @@ class Trial:
 
     folder: Path
     exchanges: list[Exchange] = field(default_factory=list)
+    redactor: Redactor = NOTHING
 
     def __post_init__(self) -> None:
         self.home = self.folder / "home"
@@ -74,7 +76,7 @@ class Trial:
         self._capture(BEFORE)
 
     def _capture(self, name: str) -> None:
-        manifest = capture(self.home, HermesAgent(), self.folder)
+        manifest = capture(self.home, HermesAgent(), self.folder, self.redactor)
         (self.folder / name).write_text(manifest.model_dump_json())
 
     def say(self, messages: list[dict[str, Any]], reply: Reply, phase: str = "session", turn: str = TURN) -> None:
@@ -87,9 +89,9 @@ class Trial:
                 method="POST",
                 path="/v1/chat/completions",
                 kind=classify(request, {turn}),
-                request=Body.of(body),
+                request=Body.of(body, self.redactor.data),
                 status=200,
-                response=Body.of(encode(reply, request)[1]),
+                response=Body.of(encode(reply, request)[1], self.redactor.data),
             )
         )
 

@@ -34,9 +34,11 @@ from lab.cli import (
     report,
     run,
     snapshot,
+    validate,
 )
 from lab.cli.output import console, print_error
 from lab.cli.places import CONFIG
+from lab.cli.redact import declare_secrets
 from lab.errors import EnvironmentUnusable, ExitCode, InputError, LabError
 
 app = typer.Typer(
@@ -52,6 +54,7 @@ app = typer.Typer(
 )
 app.command("doctor")(doctor.doctor)
 app.command("lint")(lint.lint_command)
+app.command("validate")(validate.validate)
 app.command("import")(import_payloads.import_command)
 app.command("detect")(detect.detect)
 app.command("build")(build.build)
@@ -88,10 +91,10 @@ def _root(
 ) -> None:
     """Agent Memory Lab."""
     del version
-    context.default_map = _defaults(Path(CONFIG))
+    context.default_map = defaults(Path(CONFIG))
 
 
-def _defaults(path: Path) -> dict[str, Any]:
+def defaults(path: Path) -> dict[str, Any]:
     """Reads ``lab.toml``: one table for each command, with the names of its options.
 
     Raises:
@@ -103,6 +106,7 @@ def _defaults(path: Path) -> dict[str, Any]:
         return {}
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read: {error}", "mend or remove it") from error
+    declare_secrets(path, tables.pop("redact", {}))
     tables.pop("gate", None)  # no options: lab gate reads and checks its rules itself
     return _checked(path, tables, typer.main.get_command(app))
 

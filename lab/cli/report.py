@@ -6,18 +6,22 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lab.cli.bench_run import BENCH_DERIVED, report_on_bench
 from lab.cli.output import console, print_json, safe
 from lab.cli.places import DEFAULT_REPORTS, JsonOption, ReportsOption, latest_run
+from lab.cli.rescored import print_rescored
 from lab.contamination.suite import Suite
 from lab.errors import InputError
 from lab.retrieval.results import LOCK
 from lab.retrieval.rows import is_bench
 from lab.runs.folder import RESULT, RunFolder
+
+if TYPE_CHECKING:
+    from lab.report.model import Report
 
 DERIVED = frozenset({"report.html", "report.md", "report.json", "trials.csv", "pages/"})
 """Files and folders of a run that are written again from its evidence."""
@@ -27,10 +31,20 @@ RunArgument = Annotated[Path | None, typer.Argument(metavar="RUN", help="Run fol
 
 def report_on(suite: Suite, *, json: bool) -> None:
     """Writes all reports of a run, seals its folder and prints the summary."""
+    from lab.report.terminal import print_summary  # noqa: PLC0415
+
+    model = write_report(suite)
+    if json:
+        print_json(model.model_dump(mode="json"))
+    else:
+        print_summary(model, console)
+
+
+def write_report(suite: Suite) -> Report:
+    """Writes all reports of a run, seals its folder and says where they are."""
     # pandas and scipy take a second to load, which only a report should pay.
     from lab.report.build import build_report  # noqa: PLC0415
     from lab.report.evidence import trial_views  # noqa: PLC0415
-    from lab.report.terminal import print_summary  # noqa: PLC0415
     from lab.report.write import write_reports  # noqa: PLC0415
 
     model = build_report(suite.lock, suite.plan, suite.each_result(), scenarios=suite.scenarios)
@@ -38,13 +52,10 @@ def report_on(suite: Suite, *, json: bool) -> None:
     views = trial_views(model.trials, suite.result, suite.folder.path, suite.scenarios)
     written = write_reports(suite.folder.path, model, views)
     suite.folder.seal()
-    if json:
-        print_json(model.model_dump(mode="json"))
-    else:
-        print_summary(model, console)
     for path in written:
         if path.suffix == ".html":
             console.print(f"report: {safe(path.resolve().as_uri())}", soft_wrap=True)
+    return model
 
 
 def _chosen(path: Path | None, reports: Path) -> Path:
@@ -87,8 +98,12 @@ def report(path: RunArgument = None, reports: ReportsOption = DEFAULT_REPORTS, j
 
 
 def rescore(path: RunArgument = None, reports: ReportsOption = DEFAULT_REPORTS, json: JsonOption = False) -> None:
-    """Judge every trial of a run again from its evidence, then write the reports."""
+    """Judge every trial of a run again from its evidence, keep the earlier judgements, and say what changed."""
     with open_run(path, reports) as suite:
         suite.folder.check_seal({*DERIVED, RESULT})
-        console.print(f"judged {suite.rescore()} trials again")
-        report_on(suite, json=json)
+        done = suite.rescore()
+        write_report(suite)
+        if json:
+            print_json(done.model_dump(mode="json"))
+        else:
+            print_rescored(done)

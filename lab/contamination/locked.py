@@ -14,6 +14,7 @@ from lab.contamination.sessions.base import Starts
 from lab.errors import InputError
 from lab.isolation.base import Backend, Limits, PreparedEnvironment
 from lab.records import digest
+from lab.runs.lock import LOCK_SCHEMA
 from lab.runs.retries import RetryTable, load_retries
 
 _NEW_RUN = "start a new run: lab run"
@@ -112,6 +113,9 @@ def read_locked(folder: Path, lock: Mapping[str, Any], plan: Mapping[str, Any]) 
     Raises:
         InputError: One has another form, or was changed.
     """
+    if lock.get("schema_version", LOCK_SCHEMA) != LOCK_SCHEMA:
+        told = f"{folder}: its lock has the form {lock['schema_version']!r}, this lab reads {LOCK_SCHEMA}"
+        raise InputError(told, "read it with the version of the lab that wrote it")
     try:
         if digest(plan) != lock["plan_digest"]:
             raise InputError(f"{folder / PLAN} was changed after the run was locked", _NEW_RUN)

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from lab.agents.base import Setup
 from lab.contamination.scenarios.scenario import Scenario
+from lab.contamination.secrets import Secrets
 from lab.contamination.selection import Shard, take_shard
 from lab.contamination.sessions.base import Starts
 from lab.errors import EnvironmentUnusable, InputError
@@ -209,11 +210,12 @@ def create_run(
         starts: How sessions are started; cold by default. No cell depends on it.
 
     Raises:
-        InputError: Nothing to run, or a name is not known.
+        InputError: Nothing to run, a name is not known, or a scenario holds a secret.
         EnvironmentUnusable: The backend cannot be used.
         OSError: The folder cannot be written.
     """
     mine = take_shard(scenarios, shard) if shard else list(scenarios)
+    Secrets.of().refuse(mine)
     trials = plan_trials(mine, builds, setups, models, repeats, seed)
     status = backend.status()
     if not status.usable:

@@ -1,4 +1,4 @@
-"""The home before and after a trial, read from bytes: manifests, kept files, diff, findings per store.
+"""The home before and after a trial as it was captured: manifests, kept files, diff, findings per store.
 
 Files are kept under the digest of their content. Names that an agent gave to its files stand in the manifest as
 data and never become names of files in the run folder.
@@ -7,25 +7,16 @@ data and never become names of files in the run folder.
 from __future__ import annotations
 
 import difflib
-import os
-import stat
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import StringConstraints
 
-from lab.agents.base import StoreMap
 from lab.contamination.observe.detect import excerpt, find, line_of
 from lab.contamination.observe.readable import SQLITE_MAGIC, TooMuchToRead, readable_texts
 from lab.errors import InputError
 from lab.records import Evidence, Record, Store, StoreFinding, Value, digest
-
-KEEP_BYTES = 16 << 20
-"""Largest file that is kept as evidence; of a larger one only size and digest are."""
-
-KEEP_TOTAL_BYTES = 256 << 20
-"""All kept files of one capture together; what comes beyond is not kept, and leaves its store's verdict open."""
 
 KEPT_DIRECTORY = "files"
 DIFF_BYTES = 200_000
@@ -42,6 +33,7 @@ class FileState(Record):
         sha256: Digest of the content; of a link, of its target's name; empty where it was not read.
         kind: ``file``, ``link``, ``other`` or ``unread`` (a directory that could not be entered).
         kept: Whether its content is among the kept files.
+        kept_sha256: Digest of what is kept, where secrets were taken out of it; empty otherwise.
     """
 
     store: Store
@@ -49,6 +41,12 @@ class FileState(Record):
     sha256: Sha256
     kind: str = "file"
     kept: bool = False
+    kept_sha256: Sha256 = ""
+
+    @property
+    def kept_as(self) -> str:
+        """Name of the kept file: the digest of its bytes."""
+        return self.kept_sha256 or self.sha256
 
 
 class Manifest(Record):
@@ -71,84 +69,6 @@ class Manifest(Record):
     def _content(self, path: str) -> tuple[str, str] | None:
         state = self.files.get(path)
         return (state.kind, state.sha256) if state else None
-
-
-def capture(home: Path, stores: StoreMap, folder: Path) -> Manifest:
-    """Takes the manifest of a home and keeps its files' contents under ``folder/files``.
-
-    Links are recorded, not followed: their targets may lie outside the home. A store that may lie behind a link, or in
-    a directory that cannot be entered, is named as hidden: absence cannot be shown there.
-
-    Raises:
-        OSError: The evidence cannot be written.
-    """
-    kept = folder / KEPT_DIRECTORY
-    kept.mkdir(exist_ok=True)
-    files: dict[str, FileState] = {}
-    hidden: set[Store] = set()
-    room = KEEP_TOTAL_BYTES
-    for path, readable in _walk(home):
-        relative = _escaped(path.relative_to(home))
-        state = _file_state(path, stores.store_of(relative), kept, room) if readable else None
-        if state is None or state.kind == "link":
-            hidden |= stores.stores_below(relative)
-        room -= state.size if state and state.kept else 0
-        files[relative] = state or FileState(store=stores.store_of(relative), size=0, sha256="", kind="unread")
-    return Manifest(files=dict(sorted(files.items())), hidden=tuple(sorted(hidden)))
-
-
-def _walk(root: Path) -> Iterator[tuple[Path, bool]]:
-    """Everything below a directory that is not itself a directory, and directories that cannot be entered (False)."""
-    waiting = [root]
-    while waiting:
-        directory = waiting.pop()
-        try:
-            with os.scandir(directory) as entries:
-                found = sorted(entries, key=lambda e: e.name)
-        except OSError:  # no permission, or a path longer than the kernel takes
-            yield directory, False
-            continue
-        for entry in found:
-            if entry.is_dir(follow_symlinks=False):
-                waiting.append(Path(entry.path))
-            else:
-                yield Path(entry.path), True
-
-
-def _escaped(path: Path) -> str:
-    return os.fsencode(path).replace(b"\\", b"\\x5c").decode("utf-8", "backslashreplace")
-
-
-def _file_state(path: Path, store: Store, kept: Path, room: int) -> FileState | None:
-    """State of one file; None where it cannot be read."""
-    try:
-        info = path.lstat()
-        if stat.S_ISLNK(info.st_mode):
-            return FileState(store=store, size=0, sha256=digest(os.fsencode(path.readlink())), kind="link")
-        if not stat.S_ISREG(info.st_mode):
-            return FileState(store=store, size=0, sha256="", kind="other")
-        if info.st_size > min(KEEP_BYTES, room):
-            # Not read, so only size and time can tell whether it changed.
-            return FileState(store=store, size=info.st_size, sha256=digest([info.st_size, info.st_mtime_ns]))
-        data = path.read_bytes()
-    except OSError:
-        return None
-    sha256 = digest(data)
-    copy = kept / sha256
-    if not copy.exists():
-        copy.write_bytes(data)
-    return FileState(store=store, size=len(data), sha256=sha256, kept=True)
-
-
-def drop_unchanged(before: Manifest, later: Iterable[Manifest], folder: Path) -> None:
-    """Removes kept files that no changed path refers to: a digest is evidence enough of what stayed the same."""
-    wanted = set()
-    for after in later:
-        for path in before.changed(after):
-            wanted |= {side.files[path].sha256 for side in (before, after) if path in side.files}
-    for copy in (folder / KEPT_DIRECTORY).iterdir():
-        if copy.name not in wanted:
-            copy.unlink()
 
 
 def store_changed(before: Manifest, after: Manifest, store: Store) -> bool:
@@ -201,7 +121,7 @@ def _finding(
             for place, text in texts_of(after, path, folder):
                 if match := find(canary, text):
                     pointer = f"{path} {place or f'line {line_of(text, match)}'}"
-                    file = f"{KEPT_DIRECTORY}/{state.sha256}"
+                    file = f"{KEPT_DIRECTORY}/{state.kept_as}"
                     evidence.append(Evidence(file=file, pointer=pointer, excerpt=excerpt(text, match)))
         except TooMuchToRead:
             unread = True
@@ -253,12 +173,12 @@ def kept_bytes(state: FileState, folder: Path) -> bytes:
     Raises:
         InputError: It is missing or was changed.
     """
-    path = folder / KEPT_DIRECTORY / state.sha256
+    path = folder / KEPT_DIRECTORY / state.kept_as
     try:
         data = path.read_bytes()
     except FileNotFoundError as error:
         raise InputError(f"{path} is missing", "run the trial again: delete its folder, then lab resume") from error
-    if digest(data) != state.sha256:
+    if digest(data) != state.kept_as:
         raise InputError(
             f"{path} was changed: digest mismatch", "run the trial again: delete its folder, then lab resume"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import shutil
 import threading
 from collections import Counter
@@ -11,18 +12,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pydantic import ValidationError
 
 from lab.agents.select import agent_for
+from lab.contamination.judgements import Rescored, write_judgement
 from lab.contamination.locked import read_locked
+from lab.contamination.observe.detectors import detectors
 from lab.contamination.observe.judge import COURSE, judge
 from lab.contamination.plan import LOCK, PLAN, SCENARIOS, start_order
 from lab.contamination.scenarios.scenario import Scenario
+from lab.contamination.secrets import Secrets
 from lab.contamination.sessions.base import Start
 from lab.contamination.trial import Bench, run_trial
 from lab.contamination.warm_proof import sessions_named
 from lab.errors import ErrorBudgetExceeded, InputError
 from lab.gateway.server import GatewayHost
 from lab.isolation.base import Backend, PreparedEnvironment
-from lab.records import Status, TrialResult
-from lab.runs.folder import RESULT, RunFolder, write_atomic
+from lab.records import Status, TrialResult, digest
+from lab.runs.folder import RESULT, RunFolder
 from lab.runs.runner import Ended, Progress, run_trials
 
 
@@ -50,10 +54,12 @@ class Suite:
     def _scenario(self, name: str, locked: str) -> Scenario:
         path = self.folder.path / SCENARIOS / f"{name}.json"
         try:
-            scenario = Scenario.model_validate_json(path.read_bytes())
+            data = path.read_bytes()
+            scenario = Scenario.model_validate_json(data)
         except (OSError, ValidationError) as error:
             raise InputError(f"{path} is missing or damaged", "start a new run: lab run") from error
-        if scenario.digest != locked:
+        # Of the copy as it stands: a field that came later would be in a digest of what it is read as.
+        if digest(json.loads(data)) != locked:
             raise InputError(f"{path} was changed after the run was locked", "start a new run: lab run")
         return scenario
 
@@ -147,28 +153,30 @@ class Suite:
         valid = {r.trial: r.cell for r in earlier.each_result() if r.status is Status.VALID}
         equal = [t for t, planned in self.trials.items() if valid.get(t) == planned["cell"]]
         for trial in equal:
-            target = self.folder.fresh_trial(trial)
-            shutil.copytree(earlier.folder.trial(trial), target, dirs_exist_ok=True, symlinks=True)
-            (target / RESULT).unlink()
-            self._judge(trial)
+            source, target = earlier.folder.trial(trial), self.folder.fresh_trial(trial)
+            shutil.copytree(source, target, dirs_exist_ok=True, symlinks=True, ignore=shutil.ignore_patterns(RESULT))
+            write_judgement(target, self._judge(trial))
         return len(equal)
 
-    def _judge(self, trial: str) -> None:
+    def _judge(self, trial: str) -> TrialResult:
         planned, path = self.trials[trial], self.folder.trial(trial)
         setup, agent = self.locked.setups[planned["setup"]], self.agents[planned["build"]]
-        result = judge(self.locked.identity(trial), self.scenarios[planned["scenario"]], setup, agent, path)
-        write_atomic(path / RESULT, result.model_dump_json(indent=2).encode() + b"\n")
+        return judge(self.locked.identity(trial), self.scenarios[planned["scenario"]], setup, agent, path)
 
-    def rescore(self) -> int:
-        """Judges every trial again from its evidence, without running anything; returns how many.
+    def rescore(self) -> Rescored:
+        """Judges every trial again from its evidence, without running anything; earlier judgements are kept.
+
+        Returns:
+            What changed, against the judgements that were sealed.
 
         Raises:
             InputError: Evidence is damaged.
         """
+        seal = self.folder.sealed()
         ended = [trial for trial in self.trials if (self.folder.trial(trial) / COURSE).is_file()]
-        for trial in ended:
-            self._judge(trial)
-        return len(ended)
+        sealed_as = {trial: seal.get(f"trials/{trial}/{RESULT}", "") if seal else None for trial in ended}
+        again = (write_judgement(self.folder.trial(t), self._judge(t), sealed_as[t]) for t in ended)
+        return Rescored.of(detectors(), again)
 
     def run(
         self,
@@ -195,11 +203,13 @@ class Suite:
             False when interrupted by Ctrl-C.
 
         Raises:
-            InputError: Backend or an environment differ from the lock.
+            InputError: Backend or an environment differ from the lock, or a scenario holds a secret.
             EnvironmentUnusable: The machine gave out.
             ErrorBudgetExceeded: Too many errors; the run stops early.
         """
         self.locked.check_same(backend, environments)
+        secrets = Secrets.of()
+        secrets.refuse(self.scenarios.values())
         self.folder.unseal()
         waiting = set(pending)
         errors = {r.trial for r in self.each_result() if r.status is Status.ERROR} - waiting
@@ -230,6 +240,7 @@ class Suite:
                     self.locked.limits,
                     self.folder.run_id,
                     ways[self.locked.starts.of(build, setup)],
+                    secrets,
                 )
                 for build in self.locked.builds
                 for setup in self.locked.setups

@@ -13,6 +13,7 @@ from typing import Any
 
 from lab.agents.base import PendingAction, SessionPlan, Setup
 from lab.agents.hermes.adapter import JOB_NAME, MODEL_NAME, OUTCOME_NAME, SOCKET_NAME, HermesAgent
+from lab.contamination.capture import capture, drop_unchanged
 from lab.contamination.observe.judge import (
     AFTER,
     BEFORE,
@@ -29,9 +30,10 @@ from lab.contamination.observe.judge import (
 )
 from lab.contamination.scenarios.scenario import Scenario
 from lab.contamination.script import fresh_script, script_of, seed_of, session_plan
+from lab.contamination.secrets import Secrets
 from lab.contamination.sessions.base import CRASHED_ON_DEMAND, Launch, Place, Sessions, give_to_sandbox
 from lab.contamination.sessions.cold import ColdSessions
-from lab.contamination.stores import Manifest, capture, drop_unchanged, store_changed, text_diff
+from lab.contamination.stores import Manifest, store_changed, text_diff
 from lab.errors import LabError
 from lab.gateway.policies.base import SCRIPTED, Script
 from lab.gateway.policies.scripted import policy_named
@@ -53,6 +55,7 @@ class Bench:
         limits: Bounds of one session.
         run_id: Label on every sandbox.
         sessions: How sessions are started.
+        secrets: What no file of a trial may hold.
     """
 
     backend: Backend
@@ -62,6 +65,7 @@ class Bench:
     limits: Limits
     run_id: str
     sessions: Sessions = field(default_factory=ColdSessions)
+    secrets: Secrets = field(default_factory=Secrets.of)
 
 
 def run_trial(
@@ -95,7 +99,9 @@ def run_trial(
             raise
         # One odd trial must neither end the run nor become a result.
         course = Course(cause="lab_fault", detail=f"{type(error).__name__}: {error}"[:500])
-    course = course.model_copy(update={"requests_sha256": requests_digest(folder)})
+    redactor = bench.secrets.redactor(scenario)
+    told = {"detail": redactor.text(course.detail), "requests_sha256": requests_digest(folder)}
+    course = course.model_copy(update=told)
     write_json(folder / COURSE, course.model_dump(mode="json"))
     try:
         text = judge(identity, scenario, setup, bench.agent, folder).model_dump_json(indent=2)
@@ -104,7 +110,8 @@ def run_trial(
     except Exception as error:
         if _is_the_machines(error):
             raise
-        course = course.model_copy(update={"cause": "judge_fault", "detail": f"{type(error).__name__}: {error}"[:500]})
+        detail = redactor.text(f"{type(error).__name__}: {error}"[:500])
+        course = course.model_copy(update={"cause": "judge_fault", "detail": detail})
         write_json(folder / COURSE, course.model_dump(mode="json"))
         text = judge(identity, scenario, setup, bench.agent, folder).model_dump_json(indent=2)
     write_atomic(folder / RESULT, text.encode() + b"\n")
@@ -134,6 +141,7 @@ class _Course:
         self.place, self.home, self.io = place, place.home, place.io
         self.seconds: dict[str, float] = {}
         self.requests = 0
+        self.redactor = bench.secrets.redactor(scenario)
 
     def run(self) -> Course:
         scenario, role, setup, agent = self.scenario, self.identity.role, self.setup, self.bench.agent
@@ -175,6 +183,7 @@ class _Course:
             phase=phase,
             model=MODEL_NAME,
             after=self.requests,
+            redact=self.redactor.data,
         )
         started = time.monotonic()
         try:
@@ -183,8 +192,8 @@ class _Course:
             self.bench.gateways.close(gateway)
             self.requests = gateway.seq
             self.seconds[phase] = round(time.monotonic() - started, 3)
-        write_atomic(self.folder / f"{phase}.stdout.txt", end.stdout)
-        write_atomic(self.folder / f"{phase}.stderr.txt", end.stderr)
+        write_atomic(self.folder / f"{phase}.stdout.txt", self.redactor.data(end.stdout))
+        write_atomic(self.folder / f"{phase}.stderr.txt", self.redactor.data(end.stderr))
         if isinstance(gateway.failure, OSError):
             raise gateway.failure
         if gateway.failure:
@@ -192,13 +201,13 @@ class _Course:
         outcome = self.io / OUTCOME_NAME
         kept = {"session": OUTCOME, "pending": PENDING_OUTCOME}.get(phase)
         if kept and outcome.is_file() and not outcome.is_symlink():
-            write_atomic(self.folder / kept, outcome.read_bytes()[: 4 << 20])
+            write_atomic(self.folder / kept, self.redactor.data(outcome.read_bytes()[: 4 << 20]))
         asked = phase == "session" and self.setup.pending is PendingAction.APPROVE_AFTER_CRASH
         if asked and end.cause == CRASHED_ON_DEMAND:
             return "", ""
         return end.cause, end.detail
 
     def _capture(self, name: str) -> Manifest:
-        manifest = capture(self.home, self.bench.agent, self.folder)
+        manifest = capture(self.home, self.bench.agent, self.folder, self.redactor)
         write_json(self.folder / name, manifest.model_dump(mode="json"))
         return manifest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,9 @@ from pydantic import ValidationError
 
 from lab.errors import InputError
 from lab.records import Record, digest
+
+Redact = Callable[[bytes], bytes]
+"""Takes secrets out of what is recorded; gives the same bytes where there are none."""
 
 
 class RequestClass(StrEnum):
@@ -34,24 +37,38 @@ class Body(Record):
     Attributes:
         text: The bytes decoded as UTF-8; None where they are not UTF-8.
         base64: The bytes in base64; None where ``text`` is given.
-        sha256: Digest of the bytes.
+        sha256: Digest of the bytes as they were on the wire.
+        kept_sha256: Digest of what is kept, where secrets were taken out of it; empty otherwise.
     """
 
     text: str | None = None
     base64: str | None = None
     sha256: str
+    kept_sha256: str = ""
 
     @classmethod
-    def of(cls, data: bytes) -> Body:
-        """Wraps bytes."""
+    def of(cls, data: bytes, redact: Redact = bytes) -> Body:
+        """Wraps bytes.
+
+        Args:
+            data: What was on the wire.
+            redact: Takes secrets out.
+        """
+        kept = redact(data)
+        told = {"sha256": digest(data), "kept_sha256": digest(kept) if kept != data else ""}
         try:
-            return cls(text=data.decode("utf-8"), sha256=digest(data))
+            return cls(text=kept.decode("utf-8"), **told)
         except UnicodeDecodeError:
-            return cls(base64=base64.b64encode(data).decode("ascii"), sha256=digest(data))
+            return cls(base64=base64.b64encode(kept).decode("ascii"), **told)
+
+    @property
+    def is_intact(self) -> bool:
+        """Whether what is kept is what was recorded."""
+        return digest(self.data) == (self.kept_sha256 or self.sha256)
 
     @property
     def data(self) -> bytes:
-        """The bytes as they were on the wire."""
+        """The bytes as they were on the wire, but for secrets."""
         if self.text is not None:
             return self.text.encode("utf-8")
         return base64.b64decode(self.base64 or "")
@@ -105,7 +122,7 @@ def _iterate(path: Path) -> Iterator[Exchange]:
             except ValidationError as error:
                 raise InputError(f"{path} line {number} is not a recorded exchange", "run the trial again") from error
             for body in (exchange.request, exchange.response):
-                if digest(body.data) != body.sha256:
+                if not body.is_intact:
                     raise InputError(f"{path} line {number} was changed: digest mismatch", "run the trial again")
             if exchange.seq != number:
                 raise InputError(f"{path} line {number} is exchange {exchange.seq}", "run the trial again")
@@ -118,7 +135,21 @@ def response_message(exchange: Exchange) -> dict[str, Any]:
     A stream's deltas are joined as the OpenAI protocol says: contents are concatenated, tool calls are merged by
     ``index`` and their argument strings concatenated.
     """
-    text = exchange.response.text or ""
+    return _message(exchange.response.text or "")
+
+
+def redacted_answer(data: bytes, redact: Redact) -> bytes:
+    """An answer without secrets, also such as a stream has spread over several events.
+
+    Where there is one of these, the answer is kept as one message that says the same.
+    """
+    kept = redact(data)
+    whole = json.dumps(_message(kept.decode("utf-8", "replace")), ensure_ascii=False).encode("utf-8", "replace")
+    clean = redact(whole)
+    return kept if clean == whole else b'{"choices": [{"message": %b}]}' % clean
+
+
+def _message(text: str) -> dict[str, Any]:
     if not text.startswith("data:"):
         try:
             choices = json.loads(text).get("choices") or [{}]

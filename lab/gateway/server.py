@@ -14,6 +14,7 @@ import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,7 +22,7 @@ from aiohttp import web
 
 from lab.errors import EnvironmentUnusable
 from lab.gateway.classify import classify, review_prompt_index
-from lab.gateway.exchange import Body, Exchange, RequestClass
+from lab.gateway.exchange import Body, Exchange, Redact, RequestClass, redacted_answer
 from lab.gateway.policies import foreground
 from lab.gateway.policies.base import Policy, Script
 from lab.gateway.replies import Reply, encode, error_body, models_body
@@ -74,6 +75,7 @@ class TrialGateway:
         recorded: Bytes of the requests so far.
         died: Set when the endpoint ended although nobody closed it.
         failure: Why recording failed (a full disk, too much); the trial cannot be a result then.
+        redact: Takes secrets out of what is recorded; the agent gets every byte.
     """
 
     socket: Path
@@ -86,6 +88,7 @@ class TrialGateway:
     recorded: int = 0
     died: threading.Event = field(default_factory=threading.Event)
     failure: Exception | None = None
+    redact: Redact = bytes
     _runner: web.AppRunner | None = None
 
     async def start(self) -> None:
@@ -157,12 +160,12 @@ class TrialGateway:
             seq=self.seq + 1,
             phase=self.phase,
             method=method,
-            path=path.encode("utf-8", "replace").decode(),
+            path=self.redact(path.encode("utf-8", "replace")).decode(),
             kind=kind,
-            request=Body.of(body),
+            request=Body.of(body, self.redact),
             status=status,
-            response=Body.of(answer),
-            problem=problem.encode("utf-8", "replace").decode(),
+            response=Body.of(answer, partial(redacted_answer, redact=self.redact)),
+            problem=self.redact(problem.encode("utf-8", "replace")).decode(),
         )
         try:
             if self.recorded > MAX_RECORDED_BYTES:
@@ -213,7 +216,16 @@ class GatewayHost:
             self._loop.close()
 
     def open(
-        self, *, socket: Path, script: Script, policy: Policy, record: Path, phase: str, model: str, after: int = 0
+        self,
+        *,
+        socket: Path,
+        script: Script,
+        policy: Policy,
+        record: Path,
+        phase: str,
+        model: str,
+        after: int = 0,
+        redact: Redact = bytes,
     ) -> TrialGateway:
         """Opens the endpoint of one phase of a trial.
 
@@ -225,11 +237,12 @@ class GatewayHost:
             phase: ``session`` or ``load``.
             model: Model name to offer.
             after: Number of the last exchange already in ``record``.
+            redact: Takes secrets out of what is recorded.
 
         Raises:
             EnvironmentUnusable: The socket cannot be bound.
         """
-        gateway = TrialGateway(socket, script, policy, record, phase, model, seq=after)
+        gateway = TrialGateway(socket, script, policy, record, phase, model, seq=after, redact=redact)
         try:
             self._call(gateway.start())
         except OSError as error:

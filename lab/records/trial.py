@@ -9,8 +9,11 @@ from pydantic import Field, model_validator
 from lab.records.base import Record
 from lab.records.words import Decision, Notice, Role, RuleFate, Stage, Status, Store, Value
 
-RESULT_SCHEMA = 1
-"""Version of the ``result.json`` format; a reader refuses a version it does not know."""
+RESULT_SCHEMA = 2
+"""Version of the ``result.json`` format that this lab writes. Version 2 names the detectors."""
+
+READABLE_RESULTS = (1, RESULT_SCHEMA)
+"""Versions that are read; every other is refused."""
 
 
 class Evidence(Record):
@@ -182,6 +185,7 @@ class TrialResult(Record):
         changed: The stores that are not.
         setup_assertions: What the running agent showed of its own configuration (tools offered, model name, …).
         seconds: Wall seconds by phase; shown nowhere as a result.
+        detectors: Which code judged, version and digest; empty in results of version 1.
     """
 
     schema_version: int = RESULT_SCHEMA
@@ -220,11 +224,13 @@ class TrialResult(Record):
     changed: tuple[Store, ...] = ()
     setup_assertions: dict[str, str] = Field(default_factory=dict)
     seconds: dict[str, float] = Field(default_factory=dict)
+    detectors: str = ""
 
     @model_validator(mode="after")
     def _is_whole(self) -> Self:
-        if self.schema_version != RESULT_SCHEMA:
-            raise ValueError(f"result schema {self.schema_version} is not known, this lab reads {RESULT_SCHEMA}")
+        if self.schema_version not in READABLE_RESULTS:
+            known = ", ".join(map(str, READABLE_RESULTS))
+            raise ValueError(f"result schema {self.schema_version} is not known, this lab reads {known}")
         if (self.status is Status.VALID) == bool(self.cause):
             raise ValueError("a cause is given exactly when the trial is not valid")
         missing = set(Stage) - set(self.verdicts)

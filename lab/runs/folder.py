@@ -187,18 +187,21 @@ class RunFolder:
         Raises:
             InputError: A sealed file is missing or was changed.
         """
-        seal = self.path / CHECKSUMS
-        if not seal.is_file():
-            return
-        for line in seal.read_text(encoding="utf-8", errors="replace").splitlines():
-            wanted, _, name = line.partition("  ")
+        for name, wanted in self.sealed().items():
             path = self.path / name
             if name in derived or path.name in derived or f"{name.partition('/')[0]}/" in derived:
                 continue
             if not path.is_file() or file_digest(path) != wanted:
-                raise InputError(
-                    f"{path} is missing or was changed after the run was sealed", "start a new run: lab run"
-                )
+                mend = f"lab rescore {self.path}" if path.name == RESULT else "start a new run: lab run"
+                raise InputError(f"{path} is missing or was changed after the run was sealed", mend)
+
+    def sealed(self) -> dict[str, str]:
+        """Digests by name as they were sealed; empty where there is no seal."""
+        seal = self.path / CHECKSUMS
+        if not seal.is_file():
+            return {}
+        lines = seal.read_text(encoding="utf-8", errors="replace").splitlines()
+        return {name: wanted for wanted, _, name in (line.partition("  ") for line in lines)}
 
     def seal(self) -> None:
         """Writes ``SHA256SUMS`` over every file."""

@@ -10,6 +10,8 @@ from typing import Any
 
 import lab
 
+LOCK_SCHEMA = 1
+"""Version of the form of ``lock.json`` and ``plan.json``. A lock without one is of version 1 or of before."""
 _LONGEST, _BEFORE = 40, 8
 """Characters that are shown of a value that differs, and of what it has in common with the other."""
 
@@ -32,6 +34,7 @@ def make_lock(run_id: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
         inputs: What decides the results: builds, setups, models, scenarios, backend, driver.
     """
     return {
+        "schema_version": LOCK_SCHEMA,
         "run_id": run_id,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "lab_version": lab.__version__,

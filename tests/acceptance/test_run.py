@@ -103,7 +103,7 @@ def test_rescore_and_report_repeat_the_result_from_evidence(lab: LabCommand, bwr
     (folder / "report.html").unlink()
     again = lab("rescore", folder, "--json")
     assert again.code == 0, again.err
-    assert again.json == done.json
+    assert (again.json["judged"], len(again.json["first"]), again.json["changes"]) == (1, 1, [])
     assert {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()} == before
     newest = lab("report", "--json")
     assert newest.json == done.json

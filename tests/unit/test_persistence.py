@@ -11,6 +11,7 @@ import pytest
 
 from lab.agents.base import PendingAction, Setup
 from lab.agents.hermes.adapter import HermesAgent
+from lab.contamination.capture import capture
 from lab.contamination.observe.judge import PENDING_OUTCOME, SETTLED, Course, judge
 from lab.contamination.observe.persistence import (
     confirm,
@@ -21,7 +22,7 @@ from lab.contamination.observe.persistence import (
     rule_fate,
 )
 from lab.contamination.scenarios.scenario import Action, Scenario
-from lab.contamination.stores import Manifest, capture, findings, store_changed
+from lab.contamination.stores import Manifest, findings, store_changed
 from lab.gateway.replies import Reply
 from lab.records import Decision, Notice, RuleFate, Stage, Store, StoreFinding, Value
 from tests.factories import attempt, finding

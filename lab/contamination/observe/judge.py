@@ -9,6 +9,7 @@ from pydantic import Field, ValidationError
 
 from lab.agents.base import Agent, PendingAction, Setup
 from lab.contamination.observe.channel import judge_delivered, reviewed_after_delivery
+from lab.contamination.observe.detectors import detectors
 from lab.contamination.observe.exchanges import (
     collect_attempts,
     judge_attempt,
@@ -127,6 +128,7 @@ def judge(identity: TrialIdentity, scenario: Scenario, setup: Setup, agent: Agen
         "action": content.action,
         "by": "foreground" if by_foreground else "review",
         "seconds": course.seconds,
+        "detectors": detectors(),
     }
     exchanges = read_exchanges(folder / REQUESTS)  # names the damaged line, where one can be named
     _check_unchanged(course, folder)

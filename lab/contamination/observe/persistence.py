@@ -141,7 +141,7 @@ def provenance(scenario: Scenario, after: Manifest, folder: Path) -> str:
         return ""
     for path, state in after.files.items():
         if path.endswith("/.usage.json"):
-            if not (folder / KEPT_DIRECTORY / state.sha256).exists():
+            if not (folder / KEPT_DIRECTORY / state.kept_as).exists():
                 return ""  # unchanged, so it says nothing of what was written
             try:
                 record = json.loads(kept_bytes(state, folder)).get(skill) or {}

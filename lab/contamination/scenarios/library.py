@@ -18,7 +18,7 @@ from lab.contamination.scenarios.source import BrokenSource, Problem, Source, re
 from lab.errors import InputError
 from lab.text import printable
 
-__all__ = ["Problem", "lint", "load_library", "load_scenario", "scenario_files"]
+__all__ = ["Problem", "lint", "load_library", "load_scenario", "problems_of", "scenario_files"]
 
 MAX_PROBLEMS = 30
 """Problems told of one file; more would hide the others."""
@@ -41,6 +41,15 @@ def load_scenario(path: Path | str) -> Scenario:
         return _parse(read_source(Path(path)))
     except BrokenSource as broken:
         raise _input_error(broken.problems, broken.problems[0].mend) from None
+
+
+def problems_of(path: Path) -> list[Problem]:
+    """All problems of one scenario file, wherever it lies; empty when all is well."""
+    try:
+        _parse(read_source(path))
+    except BrokenSource as broken:
+        return list(broken.problems)
+    return []
 
 
 def load_library(

@@ -43,8 +43,15 @@ def head_beside(folder: Path) -> SetHead | None:
         BrokenData: It is broken.
     """
     path = folder / HEAD
-    if not path.exists():
-        return None
+    return read_head(path) if path.exists() else None
+
+
+def read_head(path: Path) -> SetHead:
+    """Reads a ``set.yaml``; a set without a name has that of its folder.
+
+    Raises:
+        BrokenData: It is broken.
+    """
     text = "\n".join(_padded(path))
     if len(text) > MAX_HEAD:
         raise BrokenData(path, 1, f"larger than {MAX_HEAD // 1024} KiB", "shorten the notes")
@@ -60,7 +67,7 @@ def head_beside(folder: Path) -> SetHead | None:
     if not isinstance(data, dict):
         raise BrokenData(path, 1, "holds no fields", "write name, title, purpose, licence and source")
     try:
-        return SetHead.model_validate({"name": set_name(folder.resolve().name), **data})
+        return SetHead.model_validate({"name": set_name(path.parent.resolve().name), **data})
     except ValidationError as error:
         field = str(error.errors()[0]["loc"][0])
         line = next((n for n, said in enumerate(text.split("\n"), 1) if said.startswith(field)), 1)

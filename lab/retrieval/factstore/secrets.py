@@ -6,7 +6,7 @@ import math
 import re
 from collections import Counter
 
-_SHAPES = {
+KEY_SHAPES = {
     "private key": r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY( BLOCK)?-----",
     "AWS access key": r"\b(AKIA|ASIA)[0-9A-Z]{16}\b",
     "GitHub token": r"\b(gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{40,})",
@@ -21,7 +21,7 @@ _SHAPES = {
     "password": r"(?i)(?<![a-z])(passwords?|passwd|passphrase|pwd|senha|secret|token|api[ _-]?key|chave[ _-]de[ _-]api|"
     r"access[ _-]?key)[\"']?\s{0,3}(?P<sign>:|=|\bis\b|\bé\b)\s{0,3}[\"']?(?P<value>[^\s\"'(){},;]{4,200})",
 }
-_COMPILED = {kind: re.compile(pattern) for kind, pattern in _SHAPES.items()}
+_COMPILED = {kind: re.compile(pattern) for kind, pattern in KEY_SHAPES.items()}
 _TOKEN = re.compile(r"[A-Za-z0-9+/_=-]{20,512}")
 _HEX = re.compile(r"[0-9a-fA-F]{32,}")
 # Ticket systems number with UUIDs, so a bare one is an identifier; after "token:" it is a secret by that rule.
