@@ -37,7 +37,7 @@ from lab.statistics.proportions import LEVEL, PLACES
 KIND = "bench"
 HIT1, HIT5, MRR10 = "Hit@1", "Hit@5", "MRR@10"
 _HITS = {HIT1: 1, HIT5: 5}
-_ASIDE = frozenset({"run_id", "created", "host", "sets", "arms", "pairs"})
+_ASIDE = frozenset({"schema_version", "run_id", "created", "host", "sets", "arms", "pairs"})
 _SAME = ("k", "tie_rule", "keyword_rule")
 """Parts of a lock that decide what a ranking is judged by; in all others runs may differ, and are compared."""
 

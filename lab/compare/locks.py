@@ -15,7 +15,7 @@ PARTS = {Dimension.BUILD: "builds", Dimension.SETUP: "setups", Dimension.MODEL: 
 
 _ASIDE = frozenset(
     {
-        *("run_id", "created", "host", "plan_digest", "reused_run", "shard", "whole", "merged"),
+        *("schema_version", "run_id", "created", "host", "plan_digest", "reused_run", "shard", "whole", "merged"),
         *("start", "cold_starts"),  # no cell depends on how sessions are started
     }
 )
