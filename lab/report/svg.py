@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -83,5 +84,10 @@ def draw_svg(draws: list[Callable[[Axes], None]], size: tuple[float, float]) -> 
             # The browser draws the text with fonts of its own; that matplotlib's lacks a sign is of no concern.
             warnings.filterwarnings("ignore", message=r"Glyph \d+", category=UserWarning)
             canvas.savefig(stream, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
-    head, tag, rest = stream.getvalue().partition(b"<defs>")
+    head, tag, rest = _slim(stream.getvalue()).partition(b"<defs>")
     return head + _DARK + tag + rest
+
+
+def _slim(drawn: bytes) -> bytes:
+    """Without indentation, and without decimals that no eye can see: figures are most of a page."""
+    return re.sub(rb"(\.\d\d)\d+", rb"\1", re.sub(rb"\n\s+", rb"\n", drawn))

@@ -18,15 +18,21 @@ _MISSED = 11
 """Where a topic without a relevant fact among the first ten is drawn."""
 
 
-def quality_figure(result: SetResult) -> Figure | None:
-    """MRR@10 with its interval, by class of topics and arm; None where matplotlib is not installed."""
+def quality_figure(result: SetResult, measure: str, name: str) -> Figure | None:
+    """A measure with its interval, by class of topics and arm; None where matplotlib is not installed.
+
+    Args:
+        result: The set.
+        measure: Field of the scores: ``mrr10``, ``hit1``, …
+        name: What the measure is called.
+    """
     classes = [score.topic_class for score in result.arms[0].scores]
 
     def draw(axes: Axes) -> None:
         height = 0.8 / len(result.arms)
         for number, arm in enumerate(result.arms):
-            points = [(at, score.mrr10) for at, score in enumerate(arm.scores) if score.mrr10]
-            known = [(at, m.value, m.low, m.high) for at, m in points if None not in (m.value, m.low, m.high)]
+            points = [(at, getattr(score, measure)) for at, score in enumerate(arm.scores)]
+            known = [(at, m.value, m.low, m.high) for at, m in points if m and None not in (m.value, m.low, m.high)]
             ys = [at + (number - (len(result.arms) - 1) / 2) * height for at, *_ in known]
             values = [float(value or 0) for _, value, _, _ in known]
             lows = [max(0.0, value - float(low or 0)) for value, (_, _, low, _) in zip(values, known, strict=True)]
@@ -45,11 +51,11 @@ def quality_figure(result: SetResult) -> Figure | None:
         axes.set_yticks(range(len(classes)), names)
         axes.invert_yaxis()
         axes.set_xlim(-0.02, 1.02)
-        axes.set_xlabel("MRR@10, 95 % interval")
+        axes.set_xlabel(f"{name}, 95 % interval")
         axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
 
     height = 1.2 + 0.17 * len(classes) * len(result.arms)
-    alt = f"MRR at 10 with its interval for each arm on {result.info.name}, by class; the tables below hold the numbers"
+    alt = f"{name} with its interval for each arm on {result.info.name}, by class; the tables hold the numbers"
     return draw_figure(draw, (9.0, height), alt)
 
 

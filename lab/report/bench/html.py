@@ -11,6 +11,11 @@ from lab.retrieval.results import BenchResult
 from lab.retrieval.rows import TopicRow
 from lab.retrieval.timing import BenchTiming
 
+MEASURES = {"mrr10": "MRR@10", "hit1": "Hit@1", "hit5": "Hit@5", "hit10": "Hit@10"}
+"""Fields of the scores and what they are called."""
+DRAWN = ("mrr10", "hit5")
+"""Measures of which there is a figure; all have tables."""
+
 Rows = Mapping[str, Mapping[str, Sequence[TopicRow]]]
 """Rows by set and arm."""
 
@@ -33,7 +38,11 @@ def render_html(run_id: str, result: BenchResult, timing: BenchTiming, rows: Row
         timing=timing,
         css=style.css,
         policy=(f"default-src 'none'; style-src {style.source}; img-src data:; base-uri 'none'; form-action 'none'"),
-        quality={one.info.name: quality_figure(one) for one in result.sets},
+        quality={
+            one.info.name: {measure: quality_figure(one, measure, MEASURES[measure]) for measure in DRAWN}
+            for one in result.sets
+        },
+        measures=MEASURES,
         ranks={one.info.name: rank_figure(one, rows[one.info.name]) for one in result.sets},
         latency={name: latency_figure(arms, name) for name, arms in timing.arms.items()},
         noise={one.info.name: noise_figure(one) for one in result.sets},
