@@ -14,9 +14,14 @@ import pytest
 from lab.gateway.exchange import Body, Exchange, RequestClass
 from lab.records import Decision, Evidence, Role, Stage, Status, Value, Verdict
 from lab.report import html_writer
+from lab.report.bench.write import write_bench
 from lab.report.build import build_report
 from lab.report.evidence import trial_views
 from lab.report.write import write_reports
+from lab.retrieval.rows import read_rows, rows_text
+from lab.retrieval.timing import TIMING, BenchTiming, arm_timing
+from lab.runs.folder import RunFolder
+from tests.bench_runs import bench_folder
 from tests.chromium import CHROMIUM, Tab, browser
 from tests.factories import FAITHFUL, NEVER, attempt, lock, planned, quiet, result
 
@@ -384,3 +389,46 @@ def test_it_prints(tab, calm_run):
     tab.call("Emulation.setEmulatedMedia", media="print")
     assert tab.js("getComputedStyle(document.querySelector('.filters')).display") == "none"
     assert tab.js("[...document.querySelectorAll('.tall')].every(e => getComputedStyle(e).overflowY === 'visible')")
+
+
+# --- the report of a benchmark --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def hostile_bench(tmp_path_factory, listener) -> Path:
+    """A benchmark run whose title, labels, settings and causes are hostile."""
+    run = bench_folder(tmp_path_factory.mktemp("bench"), lost=frozenset({"q1", "q2"})).run
+    told = json.loads((run / "lock.json").read_text())
+    texts = payloads(listener.port)
+    told["sets"][0] |= {"title": texts[0], "licence": texts[4], "notes": texts}
+    for arm, text in zip(told["arms"], texts[1:], strict=False):
+        arm |= {"label": text}
+    told |= {"absent": texts[5:8]}
+    (run / "lock.json").write_text(json.dumps(told))
+    for path in run.glob("rows/made/*.jsonl"):
+        rows = [row.model_copy(update={"fallback": texts[3]} if row.topic == "q3" else {}) for row in read_rows(path)]
+        path.write_bytes(rows_text(tuple(rows)))
+    times = {arm["name"]: arm_timing({"total": [0.01, 0.02], texts[2]: [0.001]}, 0) for arm in told["arms"]}
+    timing = BenchTiming(started="2026-01-02T03:04:05+00:00", seconds=1.0, arms={"made": times})
+    (run / TIMING).write_text(timing.model_dump_json())
+    write_bench(RunFolder(run))
+    return run
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_benchmark_is_inert_and_its_layout_holds(tab, axe, hostile_bench, listener, width, dark):
+    address = (hostile_bench / "report.html").as_uri()
+    tab.go(address, width=width, dark=dark)
+    assert over_the_edge(tab) == []
+    assert tab.js("[document.documentElement.scrollWidth <= innerWidth, innerWidth]") == [True, width]
+    assert tab.js("document.title").endswith("Agent Memory Lab")
+    assert tab.js("[document.body.id, document.scripts.length]") == ["", 0]
+    assert tab.js("document.querySelectorAll('iframe,object,link,base,video,form,input').length") == 0
+    figures = tab.js("[...document.images].map(i => [i.src.slice(0, 19), i.alt.length > 20, i.naturalWidth > 0])")
+    assert figures and all(figure == ["data:image/svg+xml;", True, True] for figure in figures)
+    assert [one for one in tab.requests if not one.startswith("data:")] == [address]
+    assert (tab.complaints, listener.heard) == ([], [])
+    tab.js(axe)
+    found = tab.js("axe.run(document, {resultTypes: ['violations']}).then(r => r.violations.map(v => [v.id, v.help]))")
+    assert found == []
