@@ -46,7 +46,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
-    help="Agent Memory Lab: measure what an agent's own review writes into its permanent memory.",
+    help="Agent Memory Lab: measure what an agent's own review writes into its memory, and what it finds there.",
     epilog=(
         "Exit codes: 0 ok, 1 gate failed, 2 usage or bad input, 3 error budget exceeded, 4 environment not usable, "
         "130 interrupted. Options come from flags, then LAB_* variables, then lab.toml, then defaults."
