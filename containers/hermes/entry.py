@@ -41,6 +41,8 @@ def main() -> int:
     socket_path, port, command = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
     # As under a warm start, where a message queue could outlive its session.
     resource.setrlimit(resource.RLIMIT_MSGQUEUE, (0, 0))
+    # A lab that was started in the background ignores Ctrl-C, and everything that it starts would inherit that.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     relay_script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "relay.py")
     try:
         listener = listen(port)
