@@ -40,6 +40,7 @@ _TIMES_WARM = 2
 # Behind backslashes where an answer is quoted within another; in the name of a staged write's file, too.
 _STAGED_ID = re.compile(rb"""(id\\*": *\\*"|pending/[a-z]+/|write ')[0-9a-f]{8}\b""")
 _STAGED_TIME = re.compile(rb'(created_at\\*": *)[0-9.]+')
+_EXECUTED = re.compile(rb'(duration_seconds\\*": *)[0-9.]+')
 _TIME = re.compile(r"[0-9]{8}-[0-9]{6}")
 """Time in the name of a file that the agent puts aside."""
 
@@ -148,8 +149,8 @@ def trial_evidence(folder: Path) -> dict[str, Any]:
 
 
 def _without_ids(data: bytes) -> bytes:
-    """Without the random id and the time that the agent gives to each staged write."""
-    return _STAGED_TIME.sub(rb"\g<1>0", _STAGED_ID.sub(rb"\1-", data))
+    """Without what differs between two cold starts: the id and time of each staged write, and how long code ran."""
+    return _EXECUTED.sub(rb"\g<1>0", _STAGED_TIME.sub(rb"\g<1>0", _STAGED_ID.sub(rb"\1-", data)))
 
 
 def first_difference(one: dict[str, Any], other: dict[str, Any]) -> str:

@@ -43,6 +43,12 @@ def test_any_other_byte_is_a_difference(changed: bytes) -> None:
     assert _without_ids(STAGED) != _without_ids(changed)
 
 
+def test_how_long_code_ran_is_the_clocks_and_what_it_printed_is_not() -> None:
+    ran = b'{"content": "{\\"status\\": \\"success\\", \\"output\\": \\"2041\\", \\"duration_seconds\\": 0.12}"}'
+    assert _without_ids(ran) == _without_ids(ran.replace(b"0.12", b"1.5")) != ran
+    assert _without_ids(ran) != _without_ids(ran.replace(b"2041", b"2042"))
+
+
 def test_the_first_difference_is_named() -> None:
     same = {"requests": [1, 2], "files": ["a"]}
     assert first_difference(same, dict(same)) == ""
