@@ -70,11 +70,9 @@ def rank_figure(result: SetResult, rows: Mapping[str, Sequence[TopicRow]]) -> Fi
         return None
     first, *others = result.arms
     second = max(others, key=lambda arm: (arm.scores[0].mrr10.value if arm.scores[0].mrr10 else None) or 0.0)
-    ranks = [
-        {row.topic: row.rank for row in rows[arm.arm] if row.answerable and not row.error} for arm in (first, second)
-    ]
-    both = Counter((ranks[0][topic] or _MISSED, ranks[1][topic] or _MISSED) for topic in ranks[0] if topic in ranks[1])
-    if not both or max(max(pair) for pair in both) > _MISSED:
+    by_first, by_second = (_ranks(rows[arm.arm]) for arm in (first, second))
+    both = Counter((by_first[topic], by_second[topic]) for topic in by_first if topic in by_second)
+    if not both:
         return None
 
     def draw(axes: Axes) -> None:
@@ -87,10 +85,8 @@ def rank_figure(result: SetResult, rows: Mapping[str, Sequence[TopicRow]]) -> Fi
             c=[INKS[0] if y < x else INKS[1] if y > x else INKS[6] for (x, y), _ in points],
             alpha=0.85,
         )
-        for (x, y), count in points:
-            axes.annotate(
-                str(count), (x, y), ha="left", va="bottom", xytext=(4, 4), textcoords="offset points", fontsize=7
-            )
+        for place, count in points:
+            axes.annotate(str(count), place, xytext=(7, 5), textcoords="offset points", fontsize=7)
         places = [*range(1, _MISSED)]
         for set_ticks, set_limits in ((axes.set_xticks, axes.set_xlim), (axes.set_yticks, axes.set_ylim)):
             set_ticks([*places, _MISSED], [*map(str, places), "none"])
