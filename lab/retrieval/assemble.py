@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,32 @@ from lab.retrieval.rows import PASSES, TopicRow, read_passes, read_rows, rows_fi
 from lab.retrieval.testset import Purpose
 from lab.runs.folder import RunFolder
 from lab.statistics.independent import Estimate, difference
+from lab.statistics.proportions import PLACES
+
+ArmRows = Mapping[str, tuple[TopicRow, ...]]
+"""Rows by arm."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A finished run.
+
+    Attributes:
+        result: Its results.
+        rows: The rows that they were computed from, by set and arm.
+    """
+
+    result: BenchResult
+    rows: Mapping[str, ArmRows]
 
 
 def assemble(folder: RunFolder) -> BenchResult:
-    """The results of a run folder.
+    """The results of a run folder; see ``finished``."""
+    return finished(folder).result
+
+
+def finished(folder: RunFolder) -> Finished:
+    """The results of a run folder, and their rows.
 
     Args:
         folder: Folder of a benchmark run.
@@ -35,8 +58,10 @@ def assemble(folder: RunFolder) -> BenchResult:
     if lock.get("kind") != "bench":
         raise InputError(f"{folder.path} is not the folder of a benchmark run", "give one made by lab bench")
     try:
-        sets = tuple(_set_result(folder.path, SetInfo.model_validate(told), lock) for told in lock["sets"])
-        return BenchResult(
+        infos = [SetInfo.model_validate(told) for told in lock["sets"]]
+        rows = {info.name: _rows(folder.path, info.name, lock["arms"]) for info in infos}
+        sets = tuple(_set_result(folder.path, info, lock, rows[info.name]) for info in infos)
+        result = BenchResult(
             lab_version=lock["lab_version"],
             k=lock["k"],
             tie_rule=lock["tie_rule"],
@@ -48,12 +73,17 @@ def assemble(folder: RunFolder) -> BenchResult:
     except (LookupError, TypeError, ValueError) as error:
         told = first_fault(error) if isinstance(error, ValidationError) else error
         raise InputError(f"{folder.path / LOCK} is damaged: {told}", "start a new run: lab bench") from error
+    return Finished(result, rows)
 
 
-def _set_result(run: Path, info: SetInfo, lock: Mapping[str, Any]) -> SetResult:
-    if not lock["arms"] or any(Path(name).name != name for name in (info.name, *(arm["name"] for arm in lock["arms"]))):
+def _rows(run: Path, testset: str, arms: Sequence[Mapping[str, Any]]) -> ArmRows:
+    names = [arm["name"] for arm in arms]
+    if not names or any(Path(name).name != name for name in (testset, *names)):
         raise ValueError("its sets and arms name no files of the run")
-    rows = {arm["name"]: read_rows(rows_file(run, info.name, arm["name"])) for arm in lock["arms"]}
+    return {name: read_rows(rows_file(run, testset, name)) for name in names}
+
+
+def _set_result(run: Path, info: SetInfo, lock: Mapping[str, Any], rows: ArmRows) -> SetResult:
     arms = tuple(_arm_result(run, info, arm, rows[arm["name"]], lock["k"]) for arm in lock["arms"])
     pairs = [(first, second) for first, second in lock["pairs"]]
     return SetResult(info=info, arms=arms, comparisons=compare_arms(rows, pairs))
@@ -110,9 +140,9 @@ def _difference(first: Mean, second: Mean) -> Mean | None:
     told = difference(*estimates)
     return Mean(
         n=first.n + second.n,
-        value=round(told.value, 6),
-        low=round(told.low, 6),
-        high=round(told.high, 6),
+        value=round(told.value, PLACES),
+        low=round(told.low, PLACES),
+        high=round(told.high, PLACES),
         method="variance estimates recovery",
     )
 

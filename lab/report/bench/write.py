@@ -10,9 +10,8 @@ from lab.report.bench.html import render_html
 from lab.report.bench.markdown import render_markdown
 from lab.report.json_writer import render_json
 from lab.report.write import write_files
-from lab.retrieval.assemble import assemble
+from lab.retrieval.assemble import finished
 from lab.retrieval.results import RESULTS, BenchResult
-from lab.retrieval.rows import read_rows
 from lab.retrieval.timing import TIMING, BenchTiming, read_times
 from lab.runs.folder import RunFolder
 
@@ -30,9 +29,9 @@ def write_bench(folder: RunFolder) -> tuple[BenchResult, list[Path]]:
         InputError: The folder is not that of a finished benchmark run, or is damaged.
         OSError: A file cannot be written.
     """
-    result = assemble(folder)
+    run = finished(folder)
+    result, rows = run.result, run.rows
     timing = read_times(folder.path / TIMING, BenchTiming)
-    rows = {one.info.name: {arm.arm: read_rows(folder.path / arm.rows_file) for arm in one.arms} for one in result.sets}
     renders = {
         RESULTS: partial(render_json, result),
         "report.html": partial(render_html, folder.run_id, result, timing, rows),

@@ -8,9 +8,8 @@ from lab.contamination.suite import Suite
 from lab.errors import InputError
 from lab.report.build import build_report
 from lab.report.exports.source import BenchmarkRun, ContaminationRun
-from lab.retrieval.assemble import assemble
+from lab.retrieval.assemble import finished
 from lab.retrieval.results import LOCK, SetInfo
-from lab.retrieval.rows import read_rows
 from lab.retrieval.testset import TestSet
 from lab.runs.folder import RunFolder
 
@@ -55,8 +54,8 @@ def read_benchmark(folder: RunFolder, find_set: FindSet) -> BenchmarkRun:
     Raises:
         InputError: The folder is damaged, or the run is not finished.
     """
-    result = assemble(folder)
-    rows = {(one.info.name, arm.arm): read_rows(folder.path / arm.rows_file) for one in result.sets for arm in one.arms}
+    run = finished(folder)
+    rows = {(name, arm): found for name, arms in run.rows.items() for arm, found in arms.items()}
 
     def qrels(info: SetInfo) -> dict[str, frozenset[str]]:
         testset = find_set(info.name)
@@ -67,4 +66,4 @@ def read_benchmark(folder: RunFolder, find_set: FindSet) -> BenchmarkRun:
             )
         return {topic: facts for topic, facts in testset.qrels.items() if facts}
 
-    return BenchmarkRun(run_id=folder.run_id, result=result, rows=rows, qrels=qrels, checksums=folder.checksums)
+    return BenchmarkRun(run_id=folder.run_id, result=run.result, rows=rows, qrels=qrels, checksums=folder.checksums)
