@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from lab.gate.rules import Gate, MeasureRule, RateRule
-from lab.records.described import describe, summary
+from lab.records.described import describe, published, schema_file_text, summary
 
 SCHEMA_FILE = Path("ci", "gate.schema.json")
 """Where the schema stands below the folder of the documentation."""
@@ -32,20 +31,13 @@ def gate_schema() -> dict[str, Any]:
         definition["description"] = summary(definition.get("description", ""))
     describe(made, Gate)
     made.pop("title")
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": "urn:agent-memory-lab:gate:1",
-        "title": "Agent Memory Lab gate, in lab.toml",
-        "type": "object",
-        "properties": {"gate": made},
-        "required": ["gate"],
-        "$defs": definitions,
-    }
+    table = {"type": "object", "properties": {"gate": made}, "required": ["gate"], "$defs": definitions}
+    return published(table, "gate", 1, "gate, in lab.toml")
 
 
 def schema_text() -> str:
     """The schema as it is written to disk."""
-    return json.dumps(gate_schema(), indent=2, ensure_ascii=False) + "\n"
+    return schema_file_text(gate_schema())
 
 
 def publish(root: Path) -> Path:

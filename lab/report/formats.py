@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from lab.contamination.scenarios.schema import scenario_schema
 from lab.contamination.stores import Manifest as HomeManifest
 from lab.gateway.exchange import Exchange
 from lab.records import TrialResult
-from lab.records.described import summary
+from lab.records.described import published, schema_file_text, summary
 from lab.report.model import Report
 from lab.retrieval.data.head import SetHead
 from lab.retrieval.data.load import FactLine
@@ -142,23 +141,14 @@ def schema_of(kind: Kind) -> dict[str, Any] | None:
     if kind.model is None:
         return None
     made = kind.model.model_json_schema(mode="validation", by_alias=True)
-    head = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": f"urn:agent-memory-lab:{kind.name}:1",
-        "title": f"Agent Memory Lab {kind.name}",
-        "description": summary(kind.model.__doc__ or ""),
-    }
-    return head | {key: value for key, value in made.items() if key not in ("title", "description")}
+    rest = {key: value for key, value in made.items() if key != "description"}
+    return published({"description": summary(kind.model.__doc__ or ""), **rest}, kind.name, 1, kind.name)
 
 
 def schema_texts() -> dict[str, str]:
     """The published schemas as they are written to disk, by file name."""
     made = {kind.name: schema_of(kind) for kind in KINDS}
-    return {
-        f"{name}.schema.json": json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
-        for name, schema in made.items()
-        if schema is not None
-    }
+    return {f"{name}.schema.json": schema_file_text(schema) for name, schema in made.items() if schema is not None}
 
 
 def publish(folder: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,6 +9,7 @@ from pydantic import ConfigDict, Field, ValidationError
 
 from lab.errors import InputError
 from lab.records import Record, digest, first_fault
+from lab.records.described import published, schema_file_text
 from lab.snapshots.identity import Content
 
 MANIFEST = "manifest.json"
@@ -122,17 +122,12 @@ def read_manifest(folder: Path) -> Manifest:
 def manifest_schema() -> dict[str, Any]:
     """Returns the JSON Schema (draft 2020-12) of a manifest."""
     made = Manifest.model_json_schema(mode="serialization")
-    head = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": f"urn:agent-memory-lab:snapshot-manifest:{MANIFEST_FORMAT}",
-        "title": "Agent Memory Lab snapshot manifest",
-    }
-    return {**head, **{key: value for key, value in made.items() if key != "title"}}
+    return published(made, "snapshot-manifest", MANIFEST_FORMAT, "snapshot manifest")
 
 
 def schema_text() -> str:
     """The schema as it is written to disk."""
-    return json.dumps(manifest_schema(), indent=2, ensure_ascii=False) + "\n"
+    return schema_file_text(manifest_schema())
 
 
 def publish(root: Path) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ from lab.contamination.scenarios.parts import (
 )
 from lab.contamination.scenarios.scenario import SCENARIO_SCHEMA, Scenario
 from lab.contamination.scenarios.words import Family
-from lab.records.described import describe, summary
+from lab.records.described import describe, published, schema_file_text, summary
 
 SCHEMA_FILE = Path("schema", "scenario.schema.json")
 """Where the schema stands below the folder of the scenarios."""
@@ -50,17 +49,12 @@ def scenario_schema() -> dict[str, Any]:
     for definition in definitions.values():
         definition["description"] = summary(definition.get("description", ""))
     made["properties"]["schema"]["const"] = SCENARIO_SCHEMA
-    head = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": f"urn:agent-memory-lab:scenario:{SCENARIO_SCHEMA}",
-        "title": "Agent Memory Lab scenario",
-    }
-    return {**head, **{key: value for key, value in made.items() if key != "title"}, "allOf": _conditions()}
+    return {**published(made, "scenario", SCENARIO_SCHEMA, "scenario"), "allOf": _conditions()}
 
 
 def schema_text() -> str:
     """The schema as it is written to disk."""
-    return json.dumps(scenario_schema(), indent=2, ensure_ascii=False) + "\n"
+    return schema_file_text(scenario_schema())
 
 
 def publish(root: Path) -> Path:

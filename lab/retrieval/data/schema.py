@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from lab.records import Record
-from lab.records.described import describe
+from lab.records.described import describe, published, schema_file_text
 from lab.retrieval.data.load import SCHEMAS, FactLine
 from lab.retrieval.testset import Relation, Topic
 
@@ -21,19 +20,12 @@ def line_schema(name: str) -> dict[str, Any]:
     describe(made, model)
     if "Relation" in made.get("$defs", {}):
         describe(made["$defs"]["Relation"], Relation)
-    head = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": f"urn:agent-memory-lab:retrieval-{name}:1",
-        "title": f"Agent Memory Lab retrieval set, {name}",
-    }
-    return head | {key: value for key, value in made.items() if key != "title"}
+    return published(made, f"retrieval-{name}", 1, f"retrieval set, {name}")
 
 
 def schema_texts() -> dict[str, str]:
     """The schemas as they are written to disk, by file name."""
-    return {
-        f"{name}.schema.json": json.dumps(line_schema(name), indent=2, ensure_ascii=False) + "\n" for name in _LINES
-    }
+    return {f"{name}.schema.json": schema_file_text(line_schema(name)) for name in _LINES}
 
 
 def publish(root: Path) -> list[Path]:
