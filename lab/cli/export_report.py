@@ -25,6 +25,7 @@ from lab.cli.report import DERIVED, RunArgument
 from lab.errors import EnvironmentUnusable, InputError
 from lab.report.exports.format_names import Format
 from lab.runs.folder import RunFolder, write_atomic
+from lab.runs.runner import ERROR_BUDGET
 
 if TYPE_CHECKING:
     from lab.report.exports.read import FindSet
@@ -85,7 +86,7 @@ def export_report(
     formats: FormatOption = [],  # noqa: B006 - typer takes no other empty list
     output: OutputOption = None,
     step_summary: StepOption = False,
-    error_budget: BudgetOption = 0.1,
+    error_budget: BudgetOption = ERROR_BUDGET,
     topics: SetOption = [],  # noqa: B006
     snapshot: OwnSnapshotOption = "",
     scenarios: ScenariosOption = DEFAULT_SCENARIOS,

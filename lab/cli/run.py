@@ -137,7 +137,7 @@ def run(
     backend: BackendOption = "auto",
     base: BaseOption = "auto",
     jobs: JobsOption = 0,
-    error_budget: BudgetOption = 0.1,
+    error_budget: BudgetOption = runner.ERROR_BUDGET,
     timeout: TimeoutOption = SESSION_LIMITS.wall_seconds,
     scenarios: ScenariosOption = DEFAULT_SCENARIOS,
     reports: ReportsOption = DEFAULT_REPORTS,
@@ -213,7 +213,7 @@ def resume(
     ] = False,
     base: BaseOption = "auto",
     jobs: JobsOption = 0,
-    error_budget: BudgetOption = 0.1,
+    error_budget: BudgetOption = runner.ERROR_BUDGET,
     reports: ReportsOption = DEFAULT_REPORTS,
     json: JsonOption = False,
 ) -> None:

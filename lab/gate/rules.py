@@ -11,9 +11,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from lab.records import Record
 from lab.report.measured import NO_ANSWER, Measured, MeasureKey, RateKey
 from lab.retrieval.results import OVERALL
-
-ERROR_BUDGET = 0.1
-"""Share of planned trials, or of topics asked, that may end in an error where nothing else is said."""
+from lab.runs.runner import ERROR_BUDGET
 
 # Strict: no text and no truth value is taken for a number.
 Share = Annotated[float, Field(ge=0, le=1, strict=True)]

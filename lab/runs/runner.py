@@ -12,6 +12,9 @@ from dataclasses import dataclass
 
 from lab.errors import EnvironmentUnusable, SandboxCancelled
 
+ERROR_BUDGET = 0.1
+"""Share of planned trials, or of topics asked, that may end in an error where nothing else is said."""
+
 
 @dataclass(frozen=True)
 class Ended:
