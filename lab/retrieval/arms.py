@@ -14,7 +14,7 @@ from lab.retrieval.systems.base import System
 from lab.retrieval.systems.bm25 import Bm25, Match, Tokenizer
 from lab.retrieval.systems.dense import Dense
 from lab.retrieval.systems.factstore import FactstoreSystem
-from lab.retrieval.systems.holographic import HRR_WEIGHT, PREFETCH_DEPTH, HolographicPlugin, Mode, plugin_program
+from lab.retrieval.systems.holographic import PREFETCH_DEPTH, HolographicPlugin, Mode, plugin_program
 from lab.retrieval.systems.sandboxed import WorkerProgram
 
 FOUR_ARMS = ("plain", "keywords", "embeddings", "embeddings+keywords")
@@ -71,44 +71,33 @@ class Tools:
         return self._plugins[numpy]
 
 
-def _factstore(tools: Tools, settings: FactstoreSettings, *, embeddings: bool) -> FactstoreSystem:
-    return FactstoreSystem(settings, tools.indexes if embeddings else None)
+def _factstore(*, embeddings: bool = False, **settings: Any) -> Callable[[Tools], System]:
+    chosen = FactstoreSettings(**settings)
+    return lambda tools: FactstoreSystem(chosen, tools.indexes if embeddings else None)
 
 
-def _plugin(
-    tools: Tools, mode: Mode = Mode.SEARCH, hrr_weight: float = HRR_WEIGHT, *, numpy: bool = True
-) -> HolographicPlugin:
-    return HolographicPlugin(mode, hrr_weight, tools.plugin(numpy=numpy))
+def _plugin(*, numpy: bool = True, **options: Any) -> Callable[[Tools], System]:
+    return lambda tools: HolographicPlugin(program=tools.plugin(numpy=numpy), **options)
 
 
 _KINDS: dict[str, tuple[str, Callable[[Tools], System]]] = {
-    "plain": (
-        "fact store: words and trust",
-        partial(_factstore, settings=FactstoreSettings(keywords=False), embeddings=False),
-    ),
-    "keywords": (
-        "fact store: words and trust, added keywords",
-        partial(_factstore, settings=FactstoreSettings(), embeddings=False),
-    ),
+    "plain": ("fact store: words and trust", _factstore(keywords=False)),
+    "keywords": ("fact store: words and trust, added keywords", _factstore()),
     "embeddings": (
         "fact store: words and trust, embeddings behind the gate",
-        partial(_factstore, settings=FactstoreSettings(keywords=False), embeddings=True),
+        _factstore(keywords=False, embeddings=True),
     ),
     "embeddings+keywords": (
         "fact store: words and trust, added keywords, embeddings behind the gate",
-        partial(_factstore, settings=FactstoreSettings(), embeddings=True),
+        _factstore(embeddings=True),
     ),
     "open-gate": (
         "fact store: as embeddings, but every query is embedded",
-        partial(_factstore, settings=FactstoreSettings(keywords=False, gate=None), embeddings=True),
+        _factstore(keywords=False, gate=None, embeddings=True),
     ),
     "rrf": (
         "fact store as published: embeddings behind the gate, everything fused by RRF",
-        partial(
-            _factstore,
-            settings=FactstoreSettings(keywords=False, fusion="rrf", author_fusion="rrf"),
-            embeddings=True,
-        ),
+        _factstore(keywords=False, fusion="rrf", author_fusion="rrf", embeddings=True),
     ),
     "bm25": ("yardstick: BM25 of FTS5, words as they are", lambda _: Bm25(Tokenizer.UNICODE61)),
     "bm25-porter": ("yardstick: BM25 of FTS5, English endings taken off", lambda _: Bm25(Tokenizer.PORTER)),
@@ -117,18 +106,15 @@ _KINDS: dict[str, tuple[str, Callable[[Tools], System]]] = {
         lambda _: Bm25(Tokenizer.UNICODE61, Match.AND),
     ),
     "dense": ("yardstick: embeddings alone", lambda tools: Dense(tools.indexes)),
-    "hermes": ("the real plugin, its search", partial(_plugin, mode=Mode.SEARCH)),
-    "hermes-no-hrr": (
-        "the real plugin, its search with hrr_weight 0",
-        partial(_plugin, mode=Mode.SEARCH, hrr_weight=0),
-    ),
+    "hermes": ("the real plugin, its search: content and tags, added keywords among them", _plugin()),
+    "hermes-no-hrr": ("the real plugin, its search with hrr_weight 0", _plugin(hrr_weight=0)),
     "hermes-no-numpy": (
         "the real plugin, its search as a plain installation has it: without NumPy, hence without vectors",
-        partial(_plugin, numpy=False),
+        _plugin(numpy=False),
     ),
     "hermes-prefetch": (
         f"the real plugin, what it injects ({PREFETCH_DEPTH} facts)",
-        partial(_plugin, mode=Mode.PREFETCH),
+        _plugin(mode=Mode.PREFETCH),
     ),
 }
 
@@ -155,6 +141,6 @@ def make_arms(names: Sequence[str], tools: Tools) -> tuple[Arm, ...]:
             raise InputError(f"arm {name} is named twice", "name it once")
         label, make = _KINDS[name]
         system = make(tools)
-        depth = PREFETCH_DEPTH if name == "hermes-prefetch" else None
-        arms.append(Arm(name, label, system.name, dict(system.settings()), partial(make, tools), depth))
+        settings = dict(system.settings())
+        arms.append(Arm(name, label, system.name, settings, partial(make, tools), settings.get("depth")))
     return tuple(arms)

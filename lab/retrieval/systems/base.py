@@ -60,7 +60,10 @@ class System(Protocol):
         ...
 
     def settings(self) -> Mapping[str, Any]:
-        """Everything that decides its results beside the database: weights, versions, digests. Goes into the lock."""
+        """Everything that decides its results beside the database: weights, versions, digests. Goes into the lock.
+
+        ``depth`` among them is the most hits that it returns whatever is asked for, where there is such a bound.
+        """
         ...
 
     def open(self, database: Path) -> None:
