@@ -98,6 +98,7 @@ def draw(
     history: HistoryOption = None,
     names: NameOption = [],  # noqa: B006 - typer copies it
     reports: ReportsOption = DEFAULT_REPORTS,
+    json: JsonOption = False,
 ) -> None:
     """Draw the trend: figures alone (.svg), or a page with figures and tables (.html)."""
     from lab.history.figure import trend_svg  # noqa: PLC0415
@@ -112,4 +113,7 @@ def draw(
     drawn = trend_svg(found) if output.suffix == Form.SVG else render_page(found).encode()
     output.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(output, drawn)
-    stdout.print(safe(str(output), 4096), soft_wrap=True)
+    if json:
+        print_json({"file": str(output)})
+    else:
+        stdout.print(safe(str(output), 4096), soft_wrap=True)
