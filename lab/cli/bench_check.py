@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +12,10 @@ from lab.cli.bench_run import load_named
 from lab.cli.output import print_json, safe, stdout
 from lab.cli.places import DEFAULT_SCENARIOS, JsonOption, ScenariosOption
 from lab.errors import ExitCode, InputError
+
+if TYPE_CHECKING:
+    from lab.retrieval.results import Check
+    from lab.retrieval.testset import TestSet
 
 RunArgument = Annotated[
     Path | None,
@@ -40,8 +44,6 @@ def check(
     json: JsonOption = False,
 ) -> None:
     """Check a run of another system, or published figures; exit code 1 where an invariant does not hold."""
-    from lab.retrieval.results import Check  # noqa: PLC0415 - pandas and scipy take a second to load
-
     checks: tuple[Check, ...]
     told: dict[str, Any] = {}
     if published:
@@ -65,8 +67,8 @@ def check(
         raise typer.Exit(ExitCode.GATE_FAILED)
 
 
-def _published(figures: list[str]) -> tuple[Any, ...]:
-    from lab.retrieval.metrics.invariants import check_published  # noqa: PLC0415 - as above
+def _published(figures: list[str]) -> tuple[Check, ...]:
+    from lab.retrieval.metrics.invariants import check_published  # noqa: PLC0415 - scipy takes a second to load
 
     given = dict(figure.split("=", 1) for figure in figures if "=" in figure)
     known = {*FIGURES, "mrr_conditional", "qrels"}
@@ -94,7 +96,7 @@ def _topics(figure: str) -> int:
     return number
 
 
-def _of_run(run: Path, testset: Any, k: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _of_run(run: Path, testset: TestSet, k: int) -> tuple[tuple[Check, ...], dict[str, Any]]:
     from lab.report.bench.numbers import interval, mean, share  # noqa: PLC0415 - as above
     from lab.retrieval.metrics.invariants import checks, judged  # noqa: PLC0415
     from lab.retrieval.metrics.scores import score_rows  # noqa: PLC0415
