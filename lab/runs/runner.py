@@ -15,6 +15,9 @@ from lab.errors import EnvironmentUnusable, SandboxCancelled
 ERROR_BUDGET = 0.1
 """Share of planned trials, or of topics asked, that may end in an error where nothing else is said."""
 
+LISTEN_S = 0.5
+"""Longest that the main thread waits before it looks for a Ctrl-C."""
+
 
 @dataclass(frozen=True)
 class Ended:
@@ -100,9 +103,11 @@ def run_trials(
                 if not running:
                     if halted or not queue:
                         break
-                    time.sleep(max(pause, 0))
+                    time.sleep(min(max(pause, 0), LISTEN_S))
                     continue
-                ended, _ = wait(running, pause if queue and pause > 0 else None, FIRST_COMPLETED)
+                # Never without an end: a signal that comes between the interpreter's check and the wait itself,
+                # or that another thread is given, does not wake this one.
+                ended, _ = wait(running, min(pause, LISTEN_S) if queue and pause > 0 else LISTEN_S, FIRST_COMPLETED)
                 for future in ended:
                     trial = running.pop(future)
                     try:
