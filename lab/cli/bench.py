@@ -125,12 +125,13 @@ app.command("check")(bench_check.check)
 @app.command("arms")
 def list_arms(json: JsonOption = False) -> None:
     """List the arms that can be asked for."""
-    from lab.retrieval.arms import ARMS, DEFAULT_ARMS  # noqa: PLC0415 - see bench_run
+    from lab.memories.arms import ALL_KINDS  # noqa: PLC0415 - see bench_run
+    from lab.retrieval.arms import DEFAULT_ARMS  # noqa: PLC0415
 
     if json:
-        print_json({name: {"label": label, "default": name in DEFAULT_ARMS} for name, label in ARMS.items()})
+        print_json({name: {"label": k.label, "default": name in DEFAULT_ARMS} for name, k in ALL_KINDS.items()})
         return
-    width = max(map(len, ARMS))
-    for name, label in ARMS.items():
+    width = max(map(len, ALL_KINDS))
+    for name, kind in ALL_KINDS.items():
         default = " (default)" if name in DEFAULT_ARMS else ""
-        stdout.print(f"{name:<{width}}  {safe(label)}{default}", soft_wrap=True)
+        stdout.print(f"{name:<{width}}  {safe(kind.label)}{default}", soft_wrap=True)

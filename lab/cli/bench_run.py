@@ -65,6 +65,7 @@ def run_bench(request: Request, *, json: bool) -> None:
         LabError: Something that the user can mend.
     """
     # The embedder, scipy and pandas take a second or two to load, which other commands should not pay.
+    from lab.memories.arms import ALL_KINDS  # noqa: PLC0415
     from lab.retrieval.arms import DEFAULT_ARMS, Tools, make_arms  # noqa: PLC0415
     from lab.retrieval.bench import Bench, Work  # noqa: PLC0415
     from lab.retrieval.embedders.threads import one_thread  # noqa: PLC0415
@@ -73,7 +74,7 @@ def run_bench(request: Request, *, json: bool) -> None:
     names = request.arms or DEFAULT_ARMS
     with one_thread():
         tools = Tools(lambda: _indexes(request), request.backend)
-        arms = make_arms(names, tools)
+        arms = make_arms(names, tools, ALL_KINDS)
         sets = frozen_sets(request.topics, request.scenarios, request.snapshots, request.snapshot)
         facts = {"embedder": None, "vectors": [], **_common_facts()}
         if tools.embeds:  # some arm needs vectors

@@ -71,6 +71,19 @@ class Tools:
         return self._plugins[numpy]
 
 
+@dataclass(frozen=True)
+class ArmKind:
+    """What an arm is, before it is made.
+
+    Attributes:
+        label: One line for reports and lists.
+        make: Makes its system; costly things come from the tools, which make them once.
+    """
+
+    label: str
+    make: Callable[[Tools], System]
+
+
 def _factstore(*, embeddings: bool = False, **settings: Any) -> Callable[[Tools], System]:
     chosen = FactstoreSettings(**settings)
     return lambda tools: FactstoreSystem(chosen, tools.indexes if embeddings else None)
@@ -80,67 +93,70 @@ def _plugin(*, numpy: bool = True, **options: Any) -> Callable[[Tools], System]:
     return lambda tools: HolographicPlugin(program=tools.plugin(numpy=numpy), **options)
 
 
-_KINDS: dict[str, tuple[str, Callable[[Tools], System]]] = {
-    "plain": ("fact store: words and trust", _factstore(keywords=False)),
-    "keywords": ("fact store: words and trust, added keywords", _factstore()),
-    "embeddings": (
+KINDS: Mapping[str, ArmKind] = {
+    "plain": ArmKind("fact store: words and trust", _factstore(keywords=False)),
+    "keywords": ArmKind("fact store: words and trust, added keywords", _factstore()),
+    "embeddings": ArmKind(
         "fact store: words and trust, embeddings behind the gate",
         _factstore(keywords=False, embeddings=True),
     ),
-    "embeddings+keywords": (
+    "embeddings+keywords": ArmKind(
         "fact store: words and trust, added keywords, embeddings behind the gate",
         _factstore(embeddings=True),
     ),
-    "open-gate": (
+    "open-gate": ArmKind(
         "fact store: as embeddings, but every query is embedded",
         _factstore(keywords=False, gate=None, embeddings=True),
     ),
-    "rrf": (
+    "rrf": ArmKind(
         "fact store as published: embeddings behind the gate, everything fused by RRF",
         _factstore(keywords=False, fusion="rrf", author_fusion="rrf", embeddings=True),
     ),
-    "bm25": ("yardstick: BM25 of FTS5, words as they are", lambda _: Bm25(Tokenizer.UNICODE61)),
-    "bm25-porter": ("yardstick: BM25 of FTS5, English endings taken off", lambda _: Bm25(Tokenizer.PORTER)),
-    "bm25-and": (
+    "bm25": ArmKind("yardstick: BM25 of FTS5, words as they are", lambda _: Bm25(Tokenizer.UNICODE61)),
+    "bm25-porter": ArmKind("yardstick: BM25 of FTS5, English endings taken off", lambda _: Bm25(Tokenizer.PORTER)),
+    "bm25-and": ArmKind(
         "negative control: BM25 of facts that hold every word of the query",
         lambda _: Bm25(Tokenizer.UNICODE61, Match.AND),
     ),
-    "dense": ("yardstick: embeddings alone", lambda tools: Dense(tools.indexes)),
-    "hermes": ("the real plugin, its search: content and tags, added keywords among them", _plugin()),
-    "hermes-no-hrr": ("the real plugin, its search with hrr_weight 0", _plugin(hrr_weight=0)),
-    "hermes-no-numpy": (
+    "dense": ArmKind("yardstick: embeddings alone", lambda tools: Dense(tools.indexes)),
+    "hermes": ArmKind("the real plugin, its search: content and tags, added keywords among them", _plugin()),
+    "hermes-no-hrr": ArmKind("the real plugin, its search with hrr_weight 0", _plugin(hrr_weight=0)),
+    "hermes-no-numpy": ArmKind(
         "the real plugin, its search as a plain installation has it: without NumPy, hence without vectors",
         _plugin(numpy=False),
     ),
-    "hermes-prefetch": (
+    "hermes-prefetch": ArmKind(
         f"the real plugin, what it injects ({PREFETCH_DEPTH} facts)",
         _plugin(mode=Mode.PREFETCH),
     ),
 }
-
-ARMS: Mapping[str, str] = {name: label for name, (label, _) in _KINDS.items()}
-"""All arms and what they are, in one line each."""
+"""The arms of this package by name."""
 
 DEFAULT_ARMS = (*FOUR_ARMS, "bm25", "bm25-porter", "dense")
 
 
-def make_arms(names: Sequence[str], tools: Tools) -> tuple[Arm, ...]:
+def make_arms(names: Sequence[str], tools: Tools, kinds: Mapping[str, ArmKind] = KINDS) -> tuple[Arm, ...]:
     """Arms by name, in the order given.
+
+    Args:
+        names: Their names.
+        tools: What they are made of.
+        kinds: All that there are.
 
     Raises:
         InputError: A name is unknown or there twice, or none is given.
         EnvironmentUnusable: A system lacks something on this machine.
     """
     if not names:
-        raise InputError("no arm is named", f"take some of: {', '.join(ARMS)}")
+        raise InputError("no arm is named", f"take some of: {', '.join(kinds)}")
     arms = []
     for name in names:
-        if name not in _KINDS:
-            raise InputError(f"no arm is called {name!r}", f"take some of: {', '.join(ARMS)}")
+        if name not in kinds:
+            raise InputError(f"no arm is called {name!r}", f"take some of: {', '.join(kinds)}")
         if names.count(name) > 1:
             raise InputError(f"arm {name} is named twice", "name it once")
-        label, make = _KINDS[name]
-        system = make(tools)
+        kind = kinds[name]
+        system = kind.make(tools)
         settings = dict(system.settings())
-        arms.append(Arm(name, label, system.name, settings, partial(make, tools), settings.get("depth")))
+        arms.append(Arm(name, kind.label, system.name, settings, partial(kind.make, tools), settings.get("depth")))
     return tuple(arms)

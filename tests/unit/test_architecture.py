@@ -11,8 +11,20 @@ import lab
 
 ROOT = Path(lab.__file__).parent
 FLOORS = (
-    *("pytest_plugin", "testing", "cli", "history", "gate", "report", "compare", "contamination", "retrieval"),
-    *("agents", "gateway", "isolation", "runs", "snapshots", "statistics", "records", "ground"),
+    *("pytest_plugin", "testing", "cli", "history", "gate", "report", "compare", "contamination", "suites"),
+    *(
+        "memories",
+        "retrieval",
+        "agents",
+        "gateway",
+        "models",
+        "isolation",
+        "runs",
+        "snapshots",
+        "statistics",
+        "records",
+        "ground",
+    ),
 )
 GROUND = {"errors", "text", "__init__"}
 MODULES = sorted(ROOT.rglob("*.py"))

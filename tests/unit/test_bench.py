@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from lab.errors import InputError, SystemFailed
+from lab.memories.arms import ALL_KINDS
 from lab.report.bench.write import write_bench
-from lab.retrieval.arms import ARMS, Arm
+from lab.retrieval.arms import Arm
 from lab.retrieval.assemble import assemble
 from lab.retrieval.bench import Bench, Work, declared_pairs, set_info
 from lab.retrieval.data.load import load_set
@@ -233,7 +234,7 @@ def test_the_guide_lists_the_arms_that_there_are() -> None:
     guide = (HOLDOUT.parents[2] / "docs" / "retrieval.md").read_text()
     table = guide.split("## The arms")[1].split("## ")[0]
     cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
-    assert {name for cell in cells for name in re.findall("`([^`]+)`", cell)} == set(ARMS)
+    assert {name for cell in cells for name in re.findall("`([^`]+)`", cell)} == set(ALL_KINDS)
 
 
 def test_only_arms_of_equal_depth_are_paired() -> None:

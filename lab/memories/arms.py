@@ -1,0 +1,13 @@
+"""All arms that a benchmark can ask: those of the fact store and yardsticks, and one for each memory architecture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lab.retrieval.arms import KINDS, ArmKind
+
+MEMORY_KINDS: Mapping[str, ArmKind] = {}
+"""The arms of the memory architectures by name."""
+
+ALL_KINDS: Mapping[str, ArmKind] = {**KINDS, **MEMORY_KINDS}
+"""Every arm that comes with the lab."""
