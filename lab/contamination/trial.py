@@ -35,6 +35,7 @@ from lab.contamination.sessions.base import CRASHED_ON_DEMAND, Launch, Place, Se
 from lab.contamination.sessions.cold import ColdSessions
 from lab.contamination.stores import Manifest, store_changed, text_diff
 from lab.errors import LabError
+from lab.gateway.answers import ScriptedAnswers
 from lab.gateway.policies.base import SCRIPTED, Script
 from lab.gateway.policies.scripted import policy_named
 from lab.gateway.server import GatewayHost
@@ -177,8 +178,8 @@ class _Course:
         give_to_sandbox(self.io)
         gateway = self.bench.gateways.open(
             socket=self.io / SOCKET_NAME,
-            script=script,
-            policy=policy_named(self.identity.model.removeprefix(SCRIPTED)),
+            answers=ScriptedAnswers(policy_named(self.identity.model.removeprefix(SCRIPTED)), script),
+            delivered=script.delivered,
             record=self.folder / REQUESTS,
             phase=phase,
             model=MODEL_NAME,

@@ -9,7 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from lab.errors import InputError
 from lab.records import Record, digest
@@ -74,6 +74,24 @@ class Body(Record):
         return base64.b64decode(self.base64 or "")
 
 
+class Usage(Record):
+    """What the server of a live model told of one answer.
+
+    Attributes:
+        prompt_tokens: Tokens of the request as the server counted them; None where it did not tell.
+        completion_tokens: Tokens of the answer; None where it did not tell.
+        seconds: Wall seconds from the first byte of the request to the last of the answer, waiting in line left out.
+        asked: How often the server was asked, more than once after a 429 or 503.
+        told: What the server read back of the options that were sent, as it wrote them; hostile.
+    """
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    seconds: float
+    asked: int = 1
+    told: dict[str, str] = Field(default_factory=dict)
+
+
 class Exchange(Record):
     """One request and the gateway's answer.
 
@@ -87,6 +105,8 @@ class Exchange(Record):
         status: HTTP status of the answer.
         response: Response body; of a stream, the whole event stream.
         problem: Why the request could not be parsed or the answer could not be sent; empty otherwise.
+        failure: Code of why no live model answered, or not to the end; empty where one did or none was asked.
+        usage: What a live model's server counted; None where a scripted one answered.
     """
 
     seq: int
@@ -98,6 +118,8 @@ class Exchange(Record):
     status: int
     response: Body
     problem: str = ""
+    failure: str = ""
+    usage: Usage | None = None
 
     @property
     def pointer(self) -> str:

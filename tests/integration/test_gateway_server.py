@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from lab.errors import EnvironmentUnusable
+from lab.gateway.answers import ScriptedAnswers
 from lab.gateway.classify import REVIEW_CLOSING, REVIEW_OPENINGS
 from lab.gateway.exchange import RequestClass, read_exchanges
 from lab.gateway.policies.base import Script, ScriptTurn
@@ -48,8 +49,8 @@ def host() -> Iterator[GatewayHost]:
 def open_gateway(host: GatewayHost, folder: Path, name: str = "gw") -> TrialGateway:
     return host.open(
         socket=folder / f"{name}.sock",
-        script=SCRIPT,
-        policy=policy_named("always-write"),
+        answers=ScriptedAnswers(policy_named("always-write"), SCRIPT),
+        delivered=SCRIPT.delivered,
         record=folder / f"{name}.jsonl",
         phase="session",
         model="scripted",
