@@ -55,6 +55,12 @@ class ErrorBudgetExceeded(LabError):
     exit_code = ExitCode.ERROR_BUDGET
 
 
+class VerdictsDiffer(LabError):
+    """What must be the same is not: a replay judged otherwise than its recording."""
+
+    exit_code = ExitCode.GATE_FAILED
+
+
 class BudgetSpent(LabError):
     """What a run may spend on live models is spent; what has ended is kept and the run can go on."""
 

@@ -68,6 +68,7 @@ class Locked:
         shard: ``2/4``; empty for a whole run.
         whole: Of a shard, the digests of all scenarios of the selection by id.
         live: What its live models are; None where it has none.
+        recording: Folder of the run whose recording answers; empty where models do.
     """
 
     builds: dict[str, LockedBuild]
@@ -82,6 +83,7 @@ class Locked:
     shard: str
     whole: dict[str, str]
     live: Live | None = None
+    recording: str = ""
 
     def identity(self, trial: str) -> TrialIdentity:
         """Which trial this is."""
@@ -160,6 +162,7 @@ def _read(lock: Mapping[str, Any], plan: Mapping[str, Any]) -> Locked:
         retries=RetryTable.model_validate(lock["retries"]) if "retries" in lock else load_retries(),
         shard=str(lock.get("shard", "")),
         whole={str(name): str(value) for name, value in lock.get("whole", {}).items()},
+        recording=str(lock["replayed"]["folder"]) if lock.get("replayed") else "",
         live=Live.model_validate(lock["live"]) if lock.get("live") else None,
     )
 

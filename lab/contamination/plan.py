@@ -210,6 +210,7 @@ def create_run(
     reused: str = "",
     starts: Starts | None = None,
     live: Live | None = None,
+    replayed: Mapping[str, str] | None = None,
 ) -> RunFolder:
     """Makes a run folder with its plan, its lock and copies of its scenarios.
 
@@ -227,6 +228,7 @@ def create_run(
         reused: Id of the run from which equal cells will be taken over; empty for none.
         starts: How sessions are started; cold by default. No cell depends on it.
         live: What the live ones among the models are.
+        replayed: The run whose recording answers: its id, and the folder where it lies.
 
     Raises:
         InputError: Nothing to run, a name is not known, or a scenario holds a secret.
@@ -258,6 +260,7 @@ def create_run(
         "cold_starts": dict(starts.cold),
         "limits": {"memory_bytes": limits.memory_bytes, "wall_seconds": limits.wall_seconds},
         **({"live": live.model_dump(mode="json")} if live else {}),
+        **({"replayed": dict(replayed)} if replayed else {}),
     }
     folder = RunFolder.create(root, new_run_id(digest([t["cell"] for t in trials])))
     (folder.path / SCENARIOS).mkdir()
