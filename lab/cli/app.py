@@ -34,6 +34,7 @@ from lab.cli import (
     report,
     run,
     snapshot,
+    suite,
     validate,
 )
 from lab.cli.output import console, print_error
@@ -68,6 +69,7 @@ app.command("compare")(compare.compare_command)
 app.command("minimise")(minimise.minimise)
 app.command("bisect")(bisect.bisect_command)
 app.command("clean")(clean.clean)
+app.command("suite")(suite.suite)
 app.add_typer(bench.app, name="bench")
 app.add_typer(agent.app, name="agent")
 app.add_typer(export.app, name="export")
