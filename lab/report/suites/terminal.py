@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Console
 from rich.table import Table
 
@@ -21,22 +23,28 @@ def print_suites(results: SuiteResults, console: Console) -> None:
             f"clean twins accused: {sum(p.reported for p in clean)} of {len(clean)}"
         )
         console.print(told if suite.sound else f"[red]{told}: these rates prove nothing[/]", soft_wrap=True)
-        for table in tables(suite):
-            if table.whole:
-                console.print(_table(table))
+        console.print(_table(tables(suite)))
         for cause, count in suite.errors.items():
             console.print(f"in no rate: {count} cases, {safe(cause)}", soft_wrap=True)
         for note in suite.notes:
             console.print(f"· {safe(note, 400)}", soft_wrap=True)
 
 
-def _table(found: MeasureTable) -> Table:
-    better = {"high": ", the higher the better", "low": ", the lower the better"}.get(found.better, "")
-    table = Table(title=f"{safe(found.measure)}{better}", title_justify="left")
+def _table(measures: Sequence[MeasureTable]) -> Table:
+    """One line for each measure and system; what is split by group stands in the report."""
+    data = list(dict.fromkeys(name for measure in measures for name in measure.data))
+    table = Table()
+    table.add_column("Measure")
     table.add_column("System")
-    for name in found.data:
+    for name in data:
         table.add_column(safe(name))
-    for row in found.whole:
-        cells = [f"{c.numerator}/{c.denominator}  {c.percent}" if c else "–" for c in row.cells]
-        table.add_row(safe(row.system), *[cell.replace("[", "\\[") for cell in cells])
+    for measure in measures:
+        better = {"high": " ↑", "low": " ↓"}.get(measure.better, "")
+        for number, row in enumerate(measure.whole):
+            by_data = dict(zip(measure.data, row.cells, strict=True))
+            cells = [
+                f"{c.numerator}/{c.denominator}  {c.percent}" if (c := by_data.get(name)) else "–" for name in data
+            ]
+            shown = safe(measure.measure) + better if number == 0 else ""
+            table.add_row(shown, safe(row.system), *[cell.replace("[", "\\[") for cell in cells])
     return table

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 _DE = "d(?:[eoa]s?|el[ea]s?|isso|isto|aquilo)"
 
 
