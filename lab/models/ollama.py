@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -116,39 +117,33 @@ class OllamaServer:
         Raises:
             ServerFailed: There is no such model, or the pull broke off.
         """
-        again = f"lab models pull {one_line(model)} goes on where it stopped"
+        name = one_line(model)
+        again = f"lab models pull {name} goes on where it stopped"
+        seen: deque[str] = deque(maxlen=1)
 
         async def ask(client: Any) -> None:
             events = aiter(await client.pull(model, stream=True))
-            status = ""
             while True:
                 async with asyncio.timeout(STALLED_SECONDS):
                     event = await anext(events, None)
                 if event is None:
                     break
-                status = one_line(event.status or "", 80)
-                progress(status, event.completed or 0, event.total or 0)
-            if status != "success":
-                raise ServerFailed(
-                    f"the pull of {one_line(model)} ended after {status or 'nothing'!r}, before it was done",
-                    again,
-                    cause=Cause.UNREACHABLE,
-                )
+                seen.append(one_line(event.status or "", 80))
+                progress(seen[-1], event.completed or 0, event.total or 0)
 
         try:
             self._conversation(None, ask, model)
         except ServerFailed as error:
             if "file does not exist" in error.said:  # Ollama's word for a name that its library has not
-                raise ServerFailed(
-                    f"there is no model {one_line(model)} to pull",
-                    "look the name up in Ollama's library",
-                    cause=Cause.MISSING,
-                ) from error
-            if error.cause in (Cause.TIMEOUT, Cause.GARBAGE):
-                raise ServerFailed(
-                    f"the pull of {one_line(model)} broke off: {error.message}", again, cause=error.cause
-                ) from error
-            raise
+                message, mend = f"there is no model {name} to pull", "look the name up in Ollama's library"
+                raise ServerFailed(message, mend, cause=Cause.MISSING) from error
+            if not seen:  # it never began
+                raise
+            message = f"the pull of {name} broke off at {seen[-1]!r}: {error.message}"
+            raise ServerFailed(message, again, cause=error.cause, said=error.said) from error
+        if "success" not in seen:
+            message = f"the pull of {name} ended at {''.join(seen)!r}, before it was done"
+            raise ServerFailed(message, again, cause=Cause.UNREACHABLE)
 
     def ask(self, question: Question) -> Short:
         """Asks a model for one short answer; see ``ModelServer``."""

@@ -66,7 +66,7 @@ def probe_tools(server: ModelServer, model: str, sampling: Sampling, seconds: fl
         except ServerFailed as error:
             detail += f"; forced (tool_choice required): {one_line(error.said or error.message, 100)}"
         else:
-            detail += f"; forced (tool_choice required): {'calls it' if forced is Ability.YES else 'neither'}"
+            detail += f"; forced (tool_choice required): {'it calls' if forced is Ability.YES else 'no better'}"
     return Probed(tools, detail, _speed(free), free.clock)
 
 
