@@ -9,7 +9,7 @@ from lab.models.ollama import OllamaServer
 from lab.models.openai import OpenAIServer
 from lab.models.probe import Probed, probe_tools
 from lab.models.products import told_by
-from lab.models.server import Told
+from lab.models.server import TELL_SECONDS, Told
 from lab.models.spec import ModelSpec, Provider
 
 NOT_PROBED = "not probed"
@@ -19,7 +19,13 @@ DEFAULT_CONTEXT = (
 
 
 def identify(
-    spec: ModelSpec, *, key: str = "", sampling: Sampling, context: int | None = None, probe: bool = True
+    spec: ModelSpec,
+    *,
+    key: str = "",
+    sampling: Sampling,
+    context: int | None = None,
+    probe: bool = True,
+    seconds: float = TELL_SECONDS,
 ) -> LiveModel:
     """Asks a server who a model is.
 
@@ -29,6 +35,7 @@ def identify(
         sampling: What the run will be asked with.
         context: What the user says that the context is; the smaller of it and of what the server tells holds.
         probe: Whether the model is asked to call a tool. A probe that could not be made leaves ``tools`` unknown.
+        seconds: Time limit of each question beside the probe's.
 
     Raises:
         EnvironmentUnusable: The server cannot be reached, does not have the model, refuses the key, or the model
@@ -39,11 +46,11 @@ def identify(
         raise InputError(f"{spec.text} is no live model", "ollama:NAME or openai:NAME@URL")
     server: OllamaServer | OpenAIServer
     if spec.provider is Provider.OLLAMA:
-        server = OllamaServer()
+        server = OllamaServer(seconds=seconds)
         told = server.tell(spec.name)
         _require_chat(spec, told)
     else:
-        server = OpenAIServer(spec.url, key)
+        server = OpenAIServer(spec.url, key, seconds)
         told = told_by(server, spec.name)
     probed = probe_tools(server, spec.name, sampling) if probe else Probed(Ability.UNKNOWN, _unprobed(told))
     notes = list(told.notes)

@@ -18,12 +18,11 @@ from lab.models.ollama_client import (
     product,
     server_version,
 )
-from lab.models.server import Call, Listed, Question, Short, Told
+from lab.models.server import TELL_SECONDS, Call, Listed, Question, Short, Told, tokens
 from lab.records import digest
 
 STALLED_SECONDS = 600.0
 """Time without a word after which a pull has stalled; while Ollama checks the digest of a large layer it says none."""
-TELL_SECONDS = 60.0
 
 Answer = TypeVar("Answer")
 Progress = Callable[[str, int, int], None]
@@ -52,6 +51,7 @@ class OllamaServer:
 
     Args:
         host: Address; by default that of ``OLLAMA_HOST``, and without it the local one.
+        seconds: Time limit for what it tells without a model's answer.
 
     Raises:
         EnvironmentUnusable: The client is not installed, or the address is none.
@@ -59,25 +59,26 @@ class OllamaServer:
 
     can_force = False
 
-    def __init__(self, host: str | None = None) -> None:
+    def __init__(self, host: str | None = None, seconds: float = TELL_SECONDS) -> None:
         self._host = host
+        self._seconds = seconds
         self.url = client_url(ollama_client(host))
 
-    def version(self, seconds: float = TELL_SECONDS) -> str:
+    def version(self) -> str:
         """Product and version that the server states.
 
         Raises:
             ServerFailed: It states none.
         """
-        return product(self._conversation(seconds, server_version))
+        return product(self._conversation(self._seconds, server_version))
 
-    def listed(self, seconds: float = TELL_SECONDS) -> tuple[Listed, ...]:
+    def listed(self) -> tuple[Listed, ...]:
         """The models that it has; see ``ModelServer``."""
 
         async def ask(client: Any) -> tuple[Listed, ...]:
             return tuple(_listed(model) for model in (await client.list()).models)
 
-        return self._conversation(seconds, ask)
+        return self._conversation(self._seconds, ask)
 
     def tell(self, model: str) -> Told:
         """What the server tells of a model; ``context`` is what the model's own settings ask for, if anything.
@@ -91,7 +92,7 @@ class OllamaServer:
             found = await listed_digest(client, model)
             return _told(shown, found, product(await server_version(client)))
 
-        return self._conversation(TELL_SECONDS, ask, model)
+        return self._conversation(self._seconds, ask, model)
 
     def loaded_context(self, model: str) -> int | None:
         """Context with which the model is loaded now; None where it is not loaded, or the server does not tell.
@@ -105,7 +106,7 @@ class OllamaServer:
             loaded = (await client.ps()).models
             return next((m.context_length for m in loaded if (m.model or "").casefold() == name), None)
 
-        return self._conversation(TELL_SECONDS, ask) or None
+        return tokens(self._conversation(self._seconds, ask))
 
     def pull(self, model: str, progress: Progress) -> None:
         """Has the server fetch a model. What it had already fetched of it is not fetched again.
@@ -204,7 +205,7 @@ def _told(shown: Any, found: str, server: str) -> Told:
         template_sha256=digest(shown.template.encode("utf-8", "surrogatepass")) if shown.template else "",
         context=asked,
         context_source="num_ctx of the model" if asked else "",
-        maximum=maximum if isinstance(maximum, int) and 0 < maximum < 1 << 31 else None,
+        maximum=tokens(maximum),
         capabilities=tuple(one_line(word, 40) for word in (shown.capabilities or [])[:20]),
         notes=() if found else ("the server lists no digest under this name",),
     )
@@ -214,8 +215,8 @@ def _own_context(parameters: str) -> int | None:
     """``num_ctx`` among the settings that a model brings, one a line."""
     for line in parameters.splitlines():
         name, _, value = line.strip().partition(" ")
-        if name == "num_ctx" and value.strip().isdecimal():
-            return int(value) or None
+        if name == "num_ctx" and value.strip().isdecimal() and len(value.strip()) < 12:
+            return tokens(int(value))
     return None
 
 

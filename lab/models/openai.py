@@ -14,10 +14,9 @@ from pydantic import BaseModel, Field, ValidationError
 
 from lab.errors import InputError
 from lab.models.failures import Cause, ServerFailed, one_line
-from lab.models.server import Call, Listed, Question, Short
+from lab.models.server import TELL_SECONDS, Call, Listed, Question, Short, tokens
 
 KEY_VARIABLE = "OPENAI_API_KEY"
-TELL_SECONDS = 60.0
 LONGEST_BODY = 16 << 20
 """Bytes of an answer that are read; a longer one is refused."""
 HOSTED_WORD, LOCAL_WORD = "max_completion_tokens", "max_tokens"
@@ -69,7 +68,7 @@ class Entry(BaseModel):
             **{name: getattr(self, name) for name in ("max_model_len", "context_length", "context_window")},
             "max_context_length": self.max_context_length,
         }
-        return next(((value, f"/v1/models {name}") for name, value in told.items() if value), (None, ""))
+        return next(((value, f"/v1/models {name}") for name, value in told.items() if tokens(value)), (None, ""))
 
 
 class ModelList(BaseModel):
@@ -84,12 +83,14 @@ class OpenAIServer:
     Args:
         url: Base address, up to and with its ``/v1``.
         key: Sent as bearer token; empty for none.
+        seconds: Time limit for what it tells without a model's answer.
     """
 
     can_force = True
 
-    def __init__(self, url: str, key: str = "") -> None:
+    def __init__(self, url: str, key: str = "", seconds: float = TELL_SECONDS) -> None:
         self.url = url.rstrip("/")
+        self._seconds = seconds
         self._headers = {"Authorization": f"Bearer {key}"} if key else {}
 
     @property
@@ -97,18 +98,18 @@ class OpenAIServer:
         """Address of the product's own routes, beside those of OpenAI."""
         return self.url.removesuffix("/v1")
 
-    def entries(self, seconds: float = TELL_SECONDS) -> list[Entry]:
+    def entries(self) -> list[Entry]:
         """The models as ``/v1/models`` lists them.
 
         Raises:
             ServerFailed: No usable answer.
         """
         try:
-            return ModelList.model_validate(self._json("GET", f"{self.url}/models", seconds)).data
+            return ModelList.model_validate(self._json("GET", f"{self.url}/models", self._seconds)).data
         except ValidationError as error:
             raise self._garbage(f"{self.url}/models lists no models") from error
 
-    def listed(self, seconds: float = TELL_SECONDS) -> tuple[Listed, ...]:
+    def listed(self) -> tuple[Listed, ...]:
         """The models that it has; see ``ModelServer``."""
         return tuple(
             Listed(
@@ -118,13 +119,13 @@ class OpenAIServer:
                 size=entry.meta.size if entry.meta else None,
                 context=entry.context[0],
             )
-            for entry in self.entries(seconds)
+            for entry in self.entries()
         )
 
     def document(self, path: str) -> dict[str, Any] | None:
         """A JSON object at one of the product's own routes; None where there is none."""
         try:
-            found = self._json("GET", self.root + path, TELL_SECONDS)
+            found = self._json("GET", self.root + path, self._seconds)
         except ServerFailed:
             return None
         return found if isinstance(found, dict) else None

@@ -7,7 +7,7 @@ from typing import Any
 from lab.models.failures import Cause, ServerFailed, one_line
 from lab.models.ollama_client import product
 from lab.models.openai import Entry, OpenAIServer, short_number
-from lab.models.server import Told
+from lab.models.server import Told, tokens
 from lab.records import digest
 
 NAMED_IDS = 8
@@ -17,7 +17,6 @@ OLLAMA_CUTS = (
     "this is Ollama behind OpenAI's protocol, by which it cannot be told num_ctx and cuts long requests silently: "
     "use ollama:NAME"
 )
-_LONGEST_CONTEXT = 1 << 31
 
 
 def told_by(server: OpenAIServer, model: str) -> Told:
@@ -59,7 +58,7 @@ def _llama_cpp(server: OpenAIServer, entry: Entry) -> Told:
     props = server.document("/props") or {}
     settings = props.get("default_generation_settings")
     # Of one slot, of which a server may have several: what one request can have.
-    context = _tokens(settings.get("n_ctx")) if isinstance(settings, dict) else None
+    context = tokens(settings.get("n_ctx")) if isinstance(settings, dict) else None
     listed, source = entry.context
     template = props.get("chat_template")
     meta = entry.meta
@@ -68,16 +67,16 @@ def _llama_cpp(server: OpenAIServer, entry: Entry) -> Told:
         quantisation=_word(meta.ftype if meta else None) or _word(props.get("model_ftype")),
         parameters=short_number(meta.n_params) if meta else "",
         template_sha256=digest(template.encode("utf-8", "surrogatepass")) if isinstance(template, str) else "",
-        context=context or _tokens(listed),
+        context=context or listed,
         context_source="/props n_ctx" if context else source,
-        maximum=_tokens(meta.n_ctx_train) if meta else None,
+        maximum=tokens(meta.n_ctx_train) if meta else None,
     )
 
 
 def _vllm(server: OpenAIServer, entry: Entry) -> Told:
     version = (server.document("/version") or {}).get("version")
     context, source = entry.context
-    return Told(server=f"vllm {_word(version)}".strip(), context=_tokens(context), context_source=source)
+    return Told(server=f"vllm {_word(version)}".strip(), context=context, context_source=source)
 
 
 def _ollama(server: OpenAIServer) -> Told | None:
@@ -91,13 +90,13 @@ def _lm_studio(server: OpenAIServer, entry: Entry) -> Told | None:
     row = next((row for row in rows if row.get("id") == entry.id), None)
     if row is None:
         return None
-    context = _tokens(row.get("loaded_context_length"))
+    context = tokens(row.get("loaded_context_length"))
     return Told(
         server="LM Studio",
         quantisation=_word(row.get("quantization")),
         context=context,
         context_source="/api/v0/models loaded_context_length" if context else "",
-        maximum=_tokens(row.get("max_context_length")),
+        maximum=tokens(row.get("max_context_length")),
         notes=() if context else ("LM Studio tells a context only of a model that is loaded: lms load",),
     )
 
@@ -106,16 +105,11 @@ def _unknown(entry: Entry) -> Told:
     context, source = entry.context
     owner = f" (models of {one_line(entry.owned_by, 40)})" if entry.owned_by else ""
     return Told(
-        context=_tokens(context),
-        context_source=source if context else "",
+        context=context,
+        context_source=source,
         notes=(f"the server does not tell what product it is{owner}",),
     )
 
 
 def _word(value: Any) -> str:
     return one_line(value, 40) if isinstance(value, str) else ""
-
-
-def _tokens(value: Any) -> int | None:
-    usable = isinstance(value, int) and not isinstance(value, bool) and 0 < value < _LONGEST_CONTEXT
-    return value if usable else None

@@ -7,6 +7,17 @@ from typing import Any, Protocol
 
 from lab.models.identity import Sampling
 
+TELL_SECONDS = 60.0
+"""Time limit for what a server tells without a model's answer."""
+_LONGEST_CONTEXT = 1 << 31
+
+
+def tokens(value: object) -> int | None:
+    """A number of tokens that a server tells; None for what is none."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if 0 < value < _LONGEST_CONTEXT else None
+
 
 @dataclass(frozen=True)
 class Listed:
@@ -149,7 +160,7 @@ class ModelServer(Protocol):
         """Whether the protocol has a word to force a tool call."""
         ...
 
-    def listed(self, seconds: float) -> tuple[Listed, ...]:
+    def listed(self) -> tuple[Listed, ...]:
         """The models that it has."""
         ...
 
