@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -29,6 +30,12 @@ def ollama_package() -> ModuleType:
         raise EnvironmentUnusable(f"the package ollama cannot be loaded: {error}", INSTALL) from error
 
 
+@cache
+def _trusted() -> Any:
+    # Loading the certificates takes longer than a talk with a local server, and each talk has a client of its own.
+    return importlib.import_module("httpx").create_ssl_context()
+
+
 def ollama_client(host: str | None = None) -> Any:
     """Makes a client; nothing is sent yet.
 
@@ -44,7 +51,7 @@ def ollama_client(host: str | None = None) -> Any:
     package = ollama_package()
     httpx = importlib.import_module("httpx")  # what the client itself stands on
     try:
-        return package.AsyncClient(host=host)
+        return package.AsyncClient(host=host, verify=_trusted())
     except (ValueError, httpx.InvalidURL) as error:
         raise EnvironmentUnusable(f"the address of Ollama is not one: {one_line(error)}", ADDRESS) from error
 
