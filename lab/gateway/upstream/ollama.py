@@ -152,6 +152,7 @@ class _Stream(_Hearer):
     def __init__(self, call: Call, asked: Asked, checked: _Checked, send: Send) -> None:
         super().__init__(call, asked, checked, send)
         self._lines = Splitter(LINE_END)
+        self._heard = False
 
     async def feed(self, piece: bytes) -> bool:
         for line in self._lines.feed(piece):
@@ -161,13 +162,18 @@ class _Stream(_Hearer):
 
     async def end(self) -> None:
         rest = bytes(self._lines.rest)
-        if rest.strip() and await self._hear(rest):
-            return
+        try:
+            if rest.strip() and await self._hear(rest):
+                return
+        except Unanswered:
+            if not self._heard:
+                raise
         raise Unanswered(FailureCause.STREAM_CUT, "the stream ends before it is done")
 
     async def _hear(self, line: bytes) -> bool:
         before = self._calls.count
         data, delta = self._message(line, "a line of the stream")
+        self._heard = True
         for place, call in enumerate(delta.get("tool_calls", []), before):
             call["index"] = place
         if any(delta[key] for key in delta if key != "role"):

@@ -19,7 +19,8 @@ BYTES_PER_TOKEN = 4
 _NESTED = 4
 _CONTEXT_CODES = ("context_length_exceeded", "exceed_context_size_error", "context_window_exceeded")
 _CONTEXT = re.compile(
-    r"context_length_exceeded|exceed_context_size|maximum context length|context window"
+    r"context_length_exceeded|exceed_context_size|maximum context length"
+    r"|exceed\w* .{0,60}context window|context window .{0,60}exceed"
     r"|exceeds? the (?:available|model's)?\s*(?:maximum )?context|model's context length|exceeds? (?:the )?context",
     re.IGNORECASE,
 )

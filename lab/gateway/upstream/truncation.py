@@ -90,8 +90,6 @@ def cut(size: Size, read: int | None, context: int | None, certain: bool) -> str
 
 
 def _reason(size: Size, read: int | None, context: int | None, certain: bool) -> str:
-    if not certain and context is None:
-        return "this server may cut a request without a word, and only with num_ctx can that be excluded"
     if not read:
         return "the server does not tell how much of it the model has read"
     if read < size.least:
@@ -100,11 +98,11 @@ def _reason(size: Size, read: int | None, context: int | None, certain: bool) ->
             " not count what it has cached, as the first releases of Ollama 0.30 (then a newer one mends it)"
         )
     if context is None:
-        return ""
+        return "" if certain else "this server may cut a request without a word; num_ctx would exclude that"
     if read >= context - 1:
         return f"the model read {read} tokens, the whole context"
     if abs(read - context // 2 - _KEPT) <= _NEAR and size.estimate > _PLAUSIBLE * context:
         return f"the model read {read} tokens, half of the context, as where the front of a request is cut away"
-    if not certain and read + size.droppable > context:
-        return f"the model read {read} tokens, and with a message of up to {size.droppable} left out before it"
-    return ""
+    if certain or read + size.droppable <= context:
+        return ""
+    return f"the model read {read} tokens, and a message of up to {size.droppable} may have been left out before it"
