@@ -334,7 +334,11 @@ def test_garbage_is_called_garbage(name: str) -> None:
 
 
 REFUSALS: dict[str, tuple[Behaviour, FailureCause, str]] = {
-    "no such route": (answers(404, {"error": {"message": "File Not Found", "code": 404}}), FailureCause.HTTP_ERROR, "/v1"),
+    "no such route": (
+        answers(404, {"error": {"message": "File Not Found", "code": 404}}),
+        FailureCause.HTTP_ERROR,
+        "/v1",
+    ),
     "html 404": (answers(404, b"<h1>Not Found</h1>", content_type="text/html"), FailureCause.HTTP_ERROR, "/v1"),
     "unknown model": (
         answers(404, {"error": {"message": "The model `small` does not exist.", "code": 404}}),
@@ -346,7 +350,11 @@ REFUSALS: dict[str, tuple[Behaviour, FailureCause, str]] = {
         FailureCause.MISSING,
         "",
     ),
-    "401": (answers(401, {"error": {"message": f"Incorrect API key provided: {KEY}"}}), FailureCause.REFUSED_KEY, "401"),
+    "401": (
+        answers(401, {"error": {"message": f"Incorrect API key provided: {KEY}"}}),
+        FailureCause.REFUSED_KEY,
+        "401",
+    ),
     "403": (answers(403, b""), FailureCause.REFUSED_KEY, "403"),
     "500": (answers(500, {"error": {"message": "template broke"}}), FailureCause.HTTP_ERROR, "template broke"),
     "llama.cpp context": (answers(400, OVERFLOW), FailureCause.CONTEXT, "2031"),

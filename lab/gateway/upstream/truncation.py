@@ -99,10 +99,10 @@ def _reason(size: Size, read: int | None, context: int | None, certain: bool) ->
         )
     if context is None:
         return "" if certain else "this server may cut a request without a word; num_ctx would exclude that"
-    if read >= context - 1:
-        return f"the model read {read} tokens, the whole context"
-    if abs(read - context // 2 - _KEPT) <= _NEAR and size.estimate > _PLAUSIBLE * context:
-        return f"the model read {read} tokens, half of the context, as where the front of a request is cut away"
+    whole = read >= context - 1
+    if whole or (abs(read - context // 2 - _KEPT) <= _NEAR and size.estimate > _PLAUSIBLE * context):
+        how = "the whole context" if whole else "half of the context, as where the front of a request is cut away"
+        return f"the model read {read} tokens, {how}"
     if certain or read + size.droppable <= context:
         return ""
     return f"the model read {read} tokens, and a message of up to {size.droppable} may have been left out before it"
