@@ -31,6 +31,7 @@ from lab.cli import (
     lint,
     merge,
     minimise,
+    models,
     report,
     run,
     snapshot,
@@ -75,6 +76,7 @@ app.add_typer(agent.app, name="agent")
 app.add_typer(export.app, name="export")
 app.add_typer(factstore.app, name="factstore")
 app.add_typer(history.app, name="history")
+app.add_typer(models.app, name="models")
 app.add_typer(snapshot.app, name="snapshot")
 
 

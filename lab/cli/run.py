@@ -10,6 +10,17 @@ import typer
 
 from lab.agents.hermes.sources import parse_source, split_sources
 from lab.cli.build import prepare
+from lab.cli.live import (
+    ANSWER_SECONDS,
+    SESSION_SECONDS,
+    Asking,
+    check_same_models,
+    introduce,
+    lane_limits,
+    lanes,
+    live_models,
+    with_ceiling,
+)
 from lab.cli.output import console, safe
 from lab.cli.places import (
     DEFAULT_REPORTS,
@@ -28,23 +39,40 @@ from lab.cli.run_options import (
     ALL_DEFAULT_MODELS,
     ALL_FAMILIES,
     DEFAULT_BUILDS,
+    AnswerTimeoutOption,
+    BudgetCostOption,
     BudgetOption,
+    BudgetTokensOption,
     BuildsOption,
+    CeilingOption,
+    ConcurrencyOption,
+    ContextOption,
     DryOption,
     FamiliesOption,
     JobsOption,
+    KeyOption,
+    MaxTokensOption,
     ModelsOption,
+    PriceInOption,
+    PriceOutOption,
+    ProbeOption,
+    PullOption,
     RepeatsOption,
     ReuseOption,
+    ScopeOption,
     SeedOption,
     SelectOption,
     SetupsOption,
     ShardOption,
     StartOption,
     TagsOption,
+    TemperatureOption,
     TimeoutOption,
+    TopKOption,
+    TopPOption,
 )
 from lab.cli.work_off import prepare_again, work_off, workers_for
+from lab.contamination.answering import Answering, Replaying
 from lab.contamination.plan import (
     LOCK,
     SESSION_LIMITS,
@@ -60,8 +88,12 @@ from lab.contamination.sessions.base import MIXED, Start
 from lab.contamination.suite import Suite
 from lab.contamination.warm_proof import AUTO, settle_starts
 from lab.errors import InputError
+from lab.gateway.upstream.limits import Budget
+from lab.gateway.upstream.live import Scope
 from lab.isolation.select import select_backend
 from lab.isolation.work import sweep_work_directories
+from lab.models.identity import Sampling
+from lab.models.openai import KEY_VARIABLE
 from lab.runs import runner
 from lab.runs.folder import RESULT, RunFolder
 from lab.runs.pace import estimate
@@ -81,12 +113,28 @@ def run(
     base: BaseOption = "auto",
     jobs: JobsOption = 0,
     error_budget: BudgetOption = runner.ERROR_BUDGET,
-    timeout: TimeoutOption = SESSION_LIMITS.wall_seconds,
+    timeout: TimeoutOption = None,
     scenarios: ScenariosOption = DEFAULT_SCENARIOS,
     reports: ReportsOption = DEFAULT_REPORTS,
     reuse: ReuseOption = None,
     start: StartOption = AUTO,
     plan: DryOption = False,
+    live: ScopeOption = Scope.REVIEW,
+    ceiling: CeilingOption = True,
+    temperature: TemperatureOption = None,
+    top_p: TopPOption = None,
+    top_k: TopKOption = None,
+    max_tokens: MaxTokensOption = None,
+    context: ContextOption = None,
+    pull: PullOption = False,
+    probe: ProbeOption = True,
+    key_env: KeyOption = KEY_VARIABLE,
+    concurrency: ConcurrencyOption = 1,
+    answer_timeout: AnswerTimeoutOption = ANSWER_SECONDS,
+    budget_tokens: BudgetTokensOption = None,
+    budget_cost: BudgetCostOption = None,
+    price_in: PriceInOption = 0.0,
+    price_out: PriceOutOption = 0.0,
     json: JsonOption = False,
 ) -> None:
     """Run scenarios through the agent's real background review and write the report."""
@@ -113,15 +161,26 @@ def run(
     library = select(load_library(scenarios, _split(families)), _split(select_), _split(tags))
     mine = take_shard(library, part) if part else library
     chosen = [load_setup(setup_path(name)) for name in _split(setups)]
-    check_models(named)
+    model_specs = check_models(named)
     specs = [spec for given in builds for spec in split_sources(given)]
     check_once("build", [parse_source(spec).name for spec in specs])
-    limits = replace(SESSION_LIMITS, wall_seconds=timeout)
+    asking = Asking(
+        scope=live,
+        sampling=Sampling(temperature=temperature, top_p=top_p, top_k=top_k, max_tokens=max_tokens, num_ctx=context),
+        context=context,
+        key_env=key_env,
+        limits=lane_limits(concurrency, answer_timeout),
+        budget=Budget(budget_tokens, budget_cost, price_in, price_out),
+    )
+    lively = introduce(model_specs, asking, pull=pull, probe=probe and not plan)
+    named = with_ceiling(named, lively, ceiling)
+    default = SESSION_SECONDS if lively else SESSION_LIMITS.wall_seconds
+    limits = replace(SESSION_LIMITS, wall_seconds=timeout or default)
     isolation = select_backend(backend)
     isolation.reap()  # what a killed lab left
     prepared = [prepare(isolation, spec, base) for spec in specs]
-    trials = plan_trials(mine, prepared, chosen, named, repeats, seed)
-    workers = workers_for(jobs, limits)
+    trials = plan_trials(mine, prepared, chosen, named, repeats, seed, lively)
+    workers = workers_for(jobs, limits, most=lanes(lively, asking))
     expected = estimate(len(trials), workers, isolation.name, reports)
     show_plan(trials, isolation.name, expected, seed=seed, shard=shard, cold=start == Start.COLD)
     if plan:
@@ -152,6 +211,7 @@ def run(
         limits=limits,
         reused=earlier.run_id if earlier else "",
         starts=starts,
+        live=lively,
     )
     with folder.lock():
         suite = Suite(folder)
@@ -160,7 +220,8 @@ def run(
                 earlier.check_seal({*DERIVED, RESULT})
                 console.print(f"taken over from {safe(earlier.run_id)}: {suite.take_over(Suite(earlier))} trials")
         environments = {build.name: build.environment for build in prepared}
-        work_off(suite, isolation, environments, workers, error_budget, json=json)
+        answering = live_models(lively, asking, suite) if lively else None
+        work_off(suite, isolation, environments, workers, error_budget, json=json, answering=answering)
 
 
 def resume(
@@ -172,6 +233,12 @@ def resume(
     jobs: JobsOption = 0,
     error_budget: BudgetOption = runner.ERROR_BUDGET,
     reports: ReportsOption = DEFAULT_REPORTS,
+    concurrency: ConcurrencyOption = 1,
+    answer_timeout: AnswerTimeoutOption = ANSWER_SECONDS,
+    budget_tokens: BudgetTokensOption = None,
+    budget_cost: BudgetCostOption = None,
+    price_in: PriceInOption = 0.0,
+    price_out: PriceOutOption = 0.0,
     json: JsonOption = False,
 ) -> None:
     """Go on with an interrupted run: what has a result is kept, the rest is run, the report is written."""
@@ -179,9 +246,34 @@ def resume(
     with open_run(path, reports) as suite:
         isolation = select_backend(suite.locked.backend)
         isolation.reap()
+        live = suite.locked.live
+        answering: Answering | None = None
+        most = None
+        if suite.locked.recording:
+            answering = Replaying(RunFolder.open(Path(suite.locked.recording)))
+        elif live:
+            asking = Asking(
+                scope=live.scope,
+                sampling=live.sampling,
+                context=None,
+                key_env=live.key_env,
+                limits=lane_limits(concurrency, answer_timeout),
+                budget=Budget(budget_tokens, budget_cost, price_in, price_out),
+            )
+            check_same_models(live, asking)
+            answering, most = live_models(live, asking, suite), lanes(live, asking)
         environments = prepare_again(suite, isolation, base)
-        workers = workers_for(jobs, suite.locked.limits)
-        work_off(suite, isolation, environments, workers, error_budget, json=json, retry_errors=retry_errors)
+        workers = workers_for(jobs, suite.locked.limits, most=most)
+        work_off(
+            suite,
+            isolation,
+            environments,
+            workers,
+            error_budget,
+            json=json,
+            retry_errors=retry_errors,
+            answering=answering,
+        )
 
 
 def _split(text: str) -> list[str]:

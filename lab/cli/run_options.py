@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from lab.agents.hermes.sources import DEFAULT_BUILD
-from lab.contamination.live import Scope
 from lab.contamination.plan import DEFAULT_MODELS
 from lab.contamination.scenarios.words import Family
+from lab.gateway.upstream.live import Scope
 
 ALL_FAMILIES = ",".join(Family)
 ALL_DEFAULT_MODELS = list(DEFAULT_MODELS)
@@ -75,7 +75,12 @@ BudgetOption = Annotated[
         "--error-budget", min=0, max=1, help="Share of planned trials that may end in an infrastructure error."
     ),
 ]
-TimeoutOption = Annotated[float, typer.Option("--timeout", min=1, help="Wall seconds for one session of the agent.")]
+TimeoutOption = Annotated[
+    float | None,
+    typer.Option(
+        "--timeout", min=1, help="Wall seconds for one session of the agent: 120 by default, with a live model 3600."
+    ),
+]
 ReuseOption = Annotated[
     Path | None,
     typer.Option("--reuse", help="Earlier run folder: equal cells are taken over, the rest is run."),
@@ -171,4 +176,12 @@ PriceInOption = Annotated[
 ]
 PriceOutOption = Annotated[
     float, typer.Option("--price-out", min=0, rich_help_panel=_LIVE, help="Price of a million tokens of answers.")
+]
+ProbeOption = Annotated[
+    bool,
+    typer.Option(
+        "--probe/--no-probe",
+        rich_help_panel=_LIVE,
+        help="Ask each live model for a tool call before the run, and refuse one that makes none.",
+    ),
 ]

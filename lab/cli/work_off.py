@@ -99,9 +99,18 @@ def work_off(
         raise typer.Exit(ExitCode.INTERRUPTED)
 
 
-def workers_for(wanted: int, limits: Limits) -> int:
-    """Trials at once; says so where memory and not the number of cores decides."""
+def workers_for(wanted: int, limits: Limits, most: int | None = None) -> int:
+    """Trials at once; says so where memory or a model, and not the number of cores, decides.
+
+    Args:
+        wanted: As the user says; 0 for what the machine can do.
+        limits: Bounds of a session.
+        most: Requests that live models answer at once; None without them.
+    """
     jobs, reason = capacity.measure().jobs(limits.memory_bytes, wanted)
     if reason:
         console.print(safe(reason), soft_wrap=True)
+    if most is not None and most < jobs:
+        console.print(f"{most} at once, as many as the live models answer (--concurrency)")
+        return most
     return jobs

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Any
 
 from pydantic import Field
 
+from lab.gateway.upstream.live import Scope
 from lab.models.identity import LiveModel, Sampling
 from lab.records import Record
-
-
-class Scope(StrEnum):
-    """Which of the agent's requests a live model answers."""
-
-    REVIEW = "review"
-    """Its reviews alone. The foreground is scripted, so that the content is delivered in every trial and what differs
-    between models is the reviewer."""
-    ALL = "all"
-    """Every request. Whether the content is delivered then depends on the model, too: it has to call the tool."""
 
 
 class Live(Record):
@@ -29,14 +19,14 @@ class Live(Record):
         scope: Which requests they answer.
         sampling: Options that are sent.
         key_env: Name of the variable that holds the key; never the key.
-        settings: Bounds of the line to each server: they decide whether there is a result, not which.
+        limits: Bounds of the lane to each server: they decide whether there is a result, not which.
     """
 
     models: dict[str, LiveModel]
     scope: Scope = Scope.REVIEW
     sampling: Sampling = Sampling()
     key_env: str = "OPENAI_API_KEY"
-    settings: dict[str, Any] = Field(default_factory=dict)
+    limits: dict[str, Any] = Field(default_factory=dict)
 
     def cell(self, model: str, seed: int) -> dict[str, Any]:
         """What decides the answers of a model in a trial, as far as anything does.

@@ -11,13 +11,14 @@ import yaml
 from pydantic import ValidationError
 
 from lab.agents.base import Setup
-from lab.contamination.live import Live, Scope
+from lab.contamination.live import Live
 from lab.contamination.scenarios.scenario import Scenario
 from lab.contamination.secrets import Secrets
 from lab.contamination.selection import Shard, take_shard
 from lab.contamination.sessions.base import Starts
 from lab.errors import EnvironmentUnusable, InputError
 from lab.gateway.policies.scripted import policy_named
+from lab.gateway.upstream.live import Scope
 from lab.isolation.base import Backend, Limits, PreparedEnvironment
 from lab.models.spec import ModelSpec, Provider, parse_model
 from lab.records import Role, digest
