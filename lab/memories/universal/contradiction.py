@@ -26,7 +26,7 @@ SINGLE_VALUED = frozenset({"born_on", "born_in", "lives_in", "lives_at", "works_
 """Relations of which an entity has one at a time: two records with other targets cannot both be right now."""
 
 _NOT = re.compile(r"n['’]t\b", re.IGNORECASE)
-_NUMBER = re.compile(r"\d")
+_DIGIT = re.compile(r"\d")
 
 
 class Reason(StrEnum):
@@ -56,6 +56,7 @@ class Statement:
 @dataclass(frozen=True)
 class _Parts:
     content: frozenset[str]
+    identifiers: frozenset[str]
     numbers: frozenset[str]
     negated: bool
 
@@ -64,8 +65,10 @@ class _Parts:
 def _parts(text: str) -> _Parts:
     # "don't" becomes "do not", so that its stem is a stopword, as it is in "do".
     found = frozenset(words(_NOT.sub(" not ", text)))
-    numbers = frozenset(word for word in found if _NUMBER.search(word))
-    return _Parts(found - numbers - NEGATIONS - STOPWORDS, numbers, bool(found & NEGATIONS))
+    digits = frozenset(word for word in found if _DIGIT.search(word))
+    identifiers = frozenset(word for word in digits if word[0].isalpha())
+    content = found - digits - NEGATIONS - STOPWORDS
+    return _Parts(content, identifiers, digits - identifiers, bool(found & NEGATIONS))
 
 
 def contradiction(one: Statement, other: Statement) -> Reason | None:
@@ -73,8 +76,10 @@ def contradiction(one: Statement, other: Statement) -> Reason | None:
 
     1. Two single-valued relations of one subject and kind have different targets.
     2. The texts share at least ``SHARED`` of their content words (without stopwords, negations and whatever holds a
-       digit), and exactly one of them has a negation while their numbers are the same.
-    3. They share as much, both or neither are negated, and each has a number that the other lacks.
+       digit) and have the same identifiers and numbers, and exactly one of them has a negation. An identifier begins
+       with a letter and holds a digit (``K-07``): with another one, a text speaks of another thing.
+    3. They share as much and have the same identifiers, both or neither are negated, and each has a number that the
+       other lacks. A number begins with a digit (``38``, ``15h30``, ``2031-03-01``).
 
     Words are compared folded and not stemmed. It does not know antonyms, nor that a text speaks of another time: what
     it flags is to be looked at, and what it does not flag may still contradict.
@@ -83,7 +88,7 @@ def contradiction(one: Statement, other: Statement) -> Reason | None:
         return Reason.RELATION
     a, b = _parts(one.text), _parts(other.text)
     either = a.content | b.content
-    if not either or len(a.content & b.content) < SHARED * len(either):
+    if a.identifiers != b.identifiers or not either or len(a.content & b.content) < SHARED * len(either):
         return None
     if a.numbers == b.numbers:
         return Reason.NEGATION if a.negated != b.negated else None

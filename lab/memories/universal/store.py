@@ -9,11 +9,10 @@ from typing import Self
 
 from lab.errors import InputError
 from lab.memories.universal.contradiction import Statement
-from lab.memories.universal.graph import entity_words
-from lab.memories.universal.keywords import searchable
-from lab.memories.universal.records import SCHEMA_VERSION, Draft, MemoryRecord, RecordKind
-from lab.memories.universal.schema import COLUMNS, open_database, told, transaction
+from lab.memories.universal.records import Draft, MemoryRecord, RecordKind
+from lab.memories.universal.schema import open_database, told, transaction
 from lab.memories.universal.scope import EXPIRED
+from lab.memories.universal.writing import archive, restore, write
 
 _SHOWN = (
     "record_id, kind, agent_id, content, trust, created_at, last_used_at, ttl, access_count, schema_version, "
@@ -77,9 +76,9 @@ class Store:
     def commit(self, batch: int) -> tuple[int, ...]:
         """Makes a batch's drafts records, all or none.
 
-        A draft that is a record already (same kind, agent, content and time) keeps that record; if it lies in the
-        archive, it comes back. A batch that was committed before gives the same ids again, so that whoever was cut off
-        may simply repeat the call.
+        A draft that is a record already (same kind, agent, content and time) keeps that record as it is, but for
+        sources that it adds; if it lies in the archive, it comes back. A batch that was committed before gives the same
+        ids again, so that whoever was cut off may simply repeat the call.
 
         Returns:
             Ids of the records, in the order of the drafts.
@@ -95,7 +94,7 @@ class Store:
                 for position, draft in enumerate(self.staged(batch)):
                     self.connection.execute(
                         "UPDATE staged SET record_id = ?, draft = NULL WHERE batch_id = ? AND position = ?",
-                        (self._write(draft), batch, position),
+                        (write(self.connection, draft), batch, position),
                     )
                 self.connection.execute("UPDATE batches SET state = 'committed' WHERE batch_id = ?", (batch,))
             rows = self.connection.execute(
@@ -205,7 +204,7 @@ class Store:
                 f"SELECT record_id FROM records r WHERE {EXPIRED} ORDER BY record_id",  # noqa: S608
                 {"now": now},
             ).fetchall()
-            return self._archive([row[0] for row in rows], "expired", now)
+            return archive(self.connection, [row[0] for row in rows], "expired", now)
 
     def prune(self, keep: int, now: float) -> tuple[int, ...]:
         """Archives the least used records until so many are live.
@@ -231,7 +230,7 @@ class Store:
                 "LIMIT max(0, (SELECT count(*) FROM records) - ?)",
                 (keep,),
             ).fetchall()
-            return self._archive([row[0] for row in rows], "least used", now)
+            return archive(self.connection, [row[0] for row in rows], "least used", now)
 
     def restore(self, record_id: int) -> None:
         """Brings a record back from the archive as it was; one that is live stays as it is.
@@ -243,90 +242,7 @@ class Store:
         """
         self.get(record_id)
         with told(self.path), transaction(self.connection):
-            self._restore(record_id)
-
-    # --- within a transaction
-
-    def _write(self, draft: Draft) -> int:
-        known = self.connection.execute(
-            "SELECT record_id FROM records WHERE key = ?1 UNION ALL SELECT record_id FROM archive WHERE key = ?1",
-            (draft.key,),
-        ).fetchone()
-        if known is not None:
-            record_id = int(known[0])
-            self._restore(record_id)
-        else:
-            record_id = self._insert(draft)
-        self._add_sources(record_id, draft.sources)
-        return record_id
-
-    def _insert(self, draft: Draft) -> int:
-        tags = json.dumps(draft.tags, ensure_ascii=True)
-        row = self.connection.execute(
-            "INSERT INTO records (key, kind, agent_id, content, tags, trust, created_at, ttl, schema_version) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING record_id",
-            (
-                *(draft.key, draft.kind, draft.agent_id, draft.content, tags, draft.trust, draft.created_at, draft.ttl),
-                SCHEMA_VERSION,
-            ),
-        ).fetchone()
-        record_id = int(row[0])
-        self._index(record_id, draft.content, draft.tags)
-        for name in draft.entities:
-            self._mention(record_id, name)
-        for relation in draft.relations:
-            ends = self._mention(record_id, relation.subject), self._mention(record_id, relation.target)
-            self.connection.execute(
-                "INSERT OR IGNORE INTO relations (record_id, subject_id, kind, target_id) VALUES (?, ?, ?, ?)",
-                (record_id, ends[0], relation.kind, ends[1]),
-            )
-        return record_id
-
-    def _index(self, record_id: int, content: str, tags: Sequence[str]) -> None:
-        self.connection.execute(
-            "INSERT INTO words (rowid, content, tags) VALUES (?, ?, ?)",
-            (record_id, searchable(content), searchable("\n".join(tags))),
-        )
-
-    def _mention(self, record_id: int, name: str) -> int:
-        # A name without a word (signs alone) is recognised by itself.
-        recognised = entity_words(name) or name.strip()
-        self.connection.execute("INSERT OR IGNORE INTO entities (name, words) VALUES (?, ?)", (name, recognised))
-        entity = self.connection.execute("SELECT entity_id FROM entities WHERE words = ?", (recognised,)).fetchone()[0]
-        self.connection.execute("INSERT OR IGNORE INTO mentions VALUES (?, ?)", (record_id, entity))
-        return int(entity)
-
-    def _add_sources(self, record_id: int, sources: Sequence[int]) -> None:
-        for source in sources:
-            row = self.connection.execute(
-                "SELECT kind FROM records WHERE record_id = ?1 UNION ALL SELECT kind FROM archive WHERE record_id = ?1",
-                (source,),
-            ).fetchone()
-            if row is None or row[0] != RecordKind.EPISODIC:
-                raise InputError(f"there is no episode {source} to be a source", "name committed episodes")
-            self.connection.execute("INSERT OR IGNORE INTO sources VALUES (?, ?)", (record_id, source))
-
-    def _archive(self, record_ids: Sequence[int], reason: str, now: float) -> tuple[int, ...]:
-        for record_id in record_ids:
-            self.connection.execute(
-                f"INSERT INTO archive ({COLUMNS}, archived_at, reason) "  # noqa: S608
-                f"SELECT {COLUMNS}, ?, ? FROM records WHERE record_id = ?",
-                (now, reason, record_id),
-            )
-            self.connection.execute("DELETE FROM records WHERE record_id = ?", (record_id,))
-            self.connection.execute("DELETE FROM words WHERE rowid = ?", (record_id,))
-        return tuple(record_ids)
-
-    def _restore(self, record_id: int) -> None:
-        row = self.connection.execute("SELECT content, tags FROM archive WHERE record_id = ?", (record_id,)).fetchone()
-        if row is None:
-            return
-        self.connection.execute(
-            f"INSERT INTO records ({COLUMNS}) SELECT {COLUMNS} FROM archive WHERE record_id = ?",  # noqa: S608
-            (record_id,),
-        )
-        self.connection.execute("DELETE FROM archive WHERE record_id = ?", (record_id,))
-        self._index(record_id, row[0], json.loads(row[1]))
+            restore(self.connection, record_id)
 
     def _read(self, query: str, values: Sequence[object]) -> tuple[MemoryRecord, ...]:
         with told(self.path):
