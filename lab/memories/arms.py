@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lab.memories.universal.arms import KINDS as UNIVERSAL
 from lab.retrieval.arms import KINDS, ArmKind
 
-MEMORY_KINDS: Mapping[str, ArmKind] = {**UNIVERSAL}
+MEMORY_KINDS: Mapping[str, ArmKind] = {}
 """The arms of the memory architectures by name."""
 
 ALL_KINDS: Mapping[str, ArmKind] = {**KINDS, **MEMORY_KINDS}

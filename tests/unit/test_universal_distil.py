@@ -66,7 +66,8 @@ def test_episodes_that_say_the_same_become_one_record_with_its_sources(store: St
 
 
 def test_the_threshold_holds_between_all_members(store: Store) -> None:
-    told(store, *ANIMALS)
+    near, middle, far, *others = ANIMALS
+    told(store, middle, near, far, *others)
     # 0 and 20 degrees are each near to 10, but not to each other: no chain.
     assert groups(store, distil(store, embed, cosine(15), agent_id="ana", now=50.0)) == [[1, 2], [4, 5]]
 

@@ -139,6 +139,16 @@ def test_a_hub_does_not_reach_everything(store: Store) -> None:
     filled(store, *spokes, *rims)
     found = find_related(store.connection, "hub", 10_000, NOW)
     assert len(found) == FRONTIER + 50 + FRONTIER
+    filled(store, draft("A list.", entities=("List", *(f"Rim {n}" for n in range(FRONTIER + 50)))))
+    assert len(find_related(store.connection, "list", 10_000, NOW)) == 1 + 2 * FRONTIER
+
+
+def test_only_the_first_records_of_a_hub_are_walked_through(store: Store) -> None:
+    late = draft("Late.", entities=("Hub", "Rim"))
+    filled(
+        store, *(draft(f"Spoke {n}.", entities=("Hub",)) for n in range(FRONTIER)), late, draft("x", entities=("Rim",))
+    )
+    assert len(find_related(store.connection, "hub", 10_000, NOW)) == FRONTIER + 1
 
 
 # --- fusion
@@ -160,6 +170,18 @@ def test_the_two_formulas_can_disagree() -> None:
     # Second by vector and third by words: .5/2 + .3/3 = .35 against .5 for the first by vector alone.
     assert fuse(legs, Fusion.PUBLISHED)[0][0] == 1
     assert fuse(legs, Fusion.RRF)[0][0] == 2
+
+
+def test_the_published_formula_lets_only_the_second_by_vectors_pass_the_first() -> None:
+    passing = []
+    for vector_place in range(2, 51):
+        for first_by_words in range(2, 51):
+            words = [(1000 + place, 100.0 - place) for place in range(1, 51)]
+            words[0], words[first_by_words - 1] = (vector_place, 99.0), (1, words[first_by_words - 1][1])
+            legs = {"vector": [(place, 1.0 - place / 100) for place in range(1, 51)], "keyword": words}
+            if fuse(legs, Fusion.PUBLISHED)[0][0] != 1:
+                passing.append((vector_place, first_by_words))
+    assert passing == [(2, place) for place in range(7, 51)]
 
 
 def test_what_a_leg_cannot_tell_apart_shares_a_place() -> None:
@@ -190,6 +212,7 @@ def test_ties_of_the_fused_score_are_ordered_by_id() -> None:
         ("Server pve-03 has 16 GB", "Server pve-04 has 32 GB", None),
         ("Server pve-03 has 16 GB", "Server pve-03 has 32 GB", Reason.NUMBER),
         ("Server pve-03 has 16 GB", "Server pve-03 has 16 GB and 2 disks", None),
+        ("The otter eats 16 fish", "The otter eats fish", None),
         ("12 34", "12 35", None),
         ("", "", None),
     ],

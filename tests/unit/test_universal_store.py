@@ -141,8 +141,8 @@ def test_what_has_expired_is_not_found_and_is_archived_not_deleted(store: Store)
 
 def test_pruning_archives_the_least_used_first(store: Store) -> None:
     a, b, c, d = committed(store, *(draft(f"Otter {n}.", created_at=float(n)) for n in range(4)))
-    store.touch([a, b], 500.0)
-    store.touch([a], 600.0)
+    store.touch([b], 500.0)
+    store.touch([a, a], 300.0)  # most often, though longest ago
     store.touch([d], 400.0)
     assert store.prune(2, 700.0) == (c, d)
     assert [r.record_id for r in store.live()] == [a, b]
