@@ -110,9 +110,12 @@ class Archive:
                 raise SystemFailed(error.message, error.mend) from error
             if scores is not None:
                 found[name] = scores
-        started = time.perf_counter()
-        hits = _fused(found, limit) if fused else _alone(found)
-        seconds["fuse"] = time.perf_counter() - started
+        if fused:
+            started = time.perf_counter()
+            hits = _fused(found, limit)
+            seconds["fuse"] = time.perf_counter() - started
+        else:
+            hits = _alone(found)
         confidence = max(found.get("dense", {}).values(), default=None)
         return Ranking(hits[: max(k, 0)], seconds, tuple(found), confidence=confidence, fallback=fallback)
 
