@@ -269,9 +269,14 @@ def test_without_the_vector_store_the_run_ends_before_it_begins(
 def test_what_cannot_be_opened_leaves_nothing_behind(
     database: Path, indexes: DenseIndexes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "scratch"))
-    (tmp_path / "scratch").mkdir()
     archive = Archive(lexical=True, indexes=indexes)
+    with pytest.raises(EnvironmentUnusable, match="temporary files: No such file"):
+        archive.open(database)
+    (tmp_path / "scratch").mkdir()
     with pytest.raises(InputError, match="no database"):
         archive.open(tmp_path / "none.db")
     (tmp_path / "noise.db").write_bytes(b"noise" * 500)
@@ -281,6 +286,10 @@ def test_what_cannot_be_opened_leaves_nothing_behind(
     with pytest.raises(EmbeddingFailed):
         archive.open(database)
     indexes.embedder.failing = ""  # type: ignore[attr-defined]
+    with monkeypatch.context() as patched:
+        patched.setattr(legs, "write_log", full)
+        with pytest.raises(EnvironmentUnusable, match="temporary files: No space left on device"):
+            archive.open(database)
     monkeypatch.setattr(logs, "MAX_LINE", 115)
     with pytest.raises(InputError, match=r"^\d+ facts cannot be put into a session log: the line is too long: \d+"):
         archive.open(database)

@@ -59,6 +59,7 @@ class Words:
     Raises:
         InputError: A fact cannot be put into a log.
         EnvironmentUnusable: The disk is full, or this SQLite has no FTS5.
+        OSError: The log cannot be written.
     """
 
     def __init__(self, place: Path, facts: Sequence[StoredFact]) -> None:
@@ -68,12 +69,15 @@ class Words:
         logs.mkdir()
         write_log(logs / f"{SESSION}.jsonl", messages)
         self._index = EpisodicIndex(place / "episodes.sqlite")
-        report = self._index.index(logs)
-        if report.messages != len(facts):
+        try:
+            report = self._index.index(logs)
+            if report.messages != len(facts):
+                first = report.skipped[0]
+                what = f"{len(facts) - report.messages} facts cannot be put into a session log: {first.reason}"
+                raise InputError(f"{what}: {first.detail}", "take them out of the database")
+        except BaseException:
             self._index.close()
-            first = report.skipped[0]
-            what = f"{len(facts) - report.messages} facts cannot be put into a session log: {first.reason}"
-            raise InputError(f"{what}: {first.detail}", "take them out of the database")
+            raise
 
     def scores(self, query: str, limit: int, seconds: dict[str, float]) -> Scores | None:
         """BM25; see ``Leg``."""

@@ -75,13 +75,17 @@ class Archive:
         self.close()
         with closing(open_database(database)) as source:
             facts = read_facts(source)
-        self._folder = tempfile.TemporaryDirectory(prefix="lab-archive-")
-        place = Path(self._folder.name)
         try:
+            self._folder = tempfile.TemporaryDirectory(prefix="lab-archive-")
+            place = Path(self._folder.name)
             if self._lexical:
                 self._legs["lexical"] = Words(place, facts)
             if self._indexes is not None:
                 self._legs["dense"] = Meaning(place, facts, self._indexes)
+        except OSError as error:
+            self.close()
+            what = f"the archive cannot be written to the folder of temporary files: {error.strerror}"
+            raise EnvironmentUnusable(what, "make room, or set TMPDIR to another folder") from error
         except BaseException:
             self.close()
             raise
