@@ -204,7 +204,15 @@ def test_an_unknown_model_is_named_beside_what_there_is(answers: Answers) -> Non
     assert error.cause is Cause.MISSING
     assert error.message == f"{answers.url} has no model nope"
     assert error.mend.startswith("one of: evil␤line, m0, m1")
-    assert error.mend.endswith("and 13 more")
+    assert error.mend.endswith("and 15 more")
+
+
+def test_a_hostile_list_is_made_printable(answers: Answers) -> None:
+    meta = {"ftype": "\x1b[31m" + "Q" * 99, "n_params": 3_000_000_000}
+    answers.routes[MODELS] = listing("\x1b]0;owned\x07evil\n" + "x" * 999, meta=meta, max_model_len=10**30)
+    (found,) = OpenAIServer(answers.url).listed()
+    assert found.name.startswith("evil␤xxx")
+    assert (len(found.name), len(found.quantisation), found.parameters, found.context) == (200, 20, "3.0B", None)
 
 
 def test_a_refused_key_says_where_the_key_belongs_and_does_not_show_it(answers: Answers) -> None:
