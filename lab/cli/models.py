@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from rich.filesize import decimal
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
-from rich.table import Table
+from rich.table import Column, Table
 
 from lab.cli.output import console, print_json, safe, stdout
 from lab.cli.places import JsonOption
@@ -80,7 +80,9 @@ def pull_command(name: Annotated[str, typer.Argument(metavar="NAME", help="Name 
         task = bar.add_task(safe(name), total=None)
 
         def told(status: str, completed: int, total: int) -> None:
-            bar.update(task, description=safe(f"{name}: {status}", 60), completed=completed, total=total or None)
+            bar.update(task, description=safe(f"{name}: {status}", 60))
+            if total:  # the words at the end bring no numbers, and shall not take those of the last layer away
+                bar.update(task, completed=completed, total=total)
 
         server.pull(name, told)
     stdout.print(f"pulled: {safe(name)}", soft_wrap=True)
@@ -152,12 +154,13 @@ def _print_listing(listing: dict[str, Any]) -> None:
     if not listing["models"]:
         stdout.print(f"{safe(listing['server'])}{where}: no models", soft_wrap=True)
         return
-    table = Table("model", "parameters", "quantisation", "size", "context", "digest", title_justify="left", box=None)
+    name = Column("model", overflow="fold")  # whole, because it is there to be copied
+    table = Table(name, "parameters", "quantisation", "size", "context", "digest", title_justify="left", box=None)
     table.title = f"{safe(listing['server'])}{where}"
     for row in listing["models"]:
         model = Listed(**row)
         table.add_row(
-            safe(model.name, 80),
+            safe(model.name),
             safe(model.parameters),
             safe(model.quantisation),
             decimal(model.size) if model.size is not None else "",
