@@ -74,7 +74,16 @@ def pull_command(name: Annotated[str, typer.Argument(metavar="NAME", help="Name 
     name = name.removeprefix(f"{Provider.OLLAMA}:")
     if not name.strip():
         raise InputError("no model is named", "lab models pull NAME")
-    server = OllamaServer()
+    pull_model(OllamaServer(), name)
+    stdout.print(f"pulled: {safe(name)}", soft_wrap=True)
+
+
+def pull_model(server: OllamaServer, name: str) -> None:
+    """Has an Ollama server fetch a model, with progress.
+
+    Raises:
+        EnvironmentUnusable: It cannot be reached, or there is no such model.
+    """
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, console=console) as bar:
         task = bar.add_task(safe(name), total=None)
@@ -85,7 +94,6 @@ def pull_command(name: Annotated[str, typer.Argument(metavar="NAME", help="Name 
                 bar.update(task, completed=completed, total=total)
 
         server.pull(name, told)
-    stdout.print(f"pulled: {safe(name)}", soft_wrap=True)
 
 
 @app.command("show")
