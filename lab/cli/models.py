@@ -29,11 +29,13 @@ KeyOption = Annotated[
     str,
     typer.Option("--key-env", metavar="NAME", help="Variable that holds the key of an OpenAI-compatible server."),
 ]
-NumCtxOption = Annotated[
-    int | None, typer.Option("--num-ctx", min=256, help="Context that Ollama is to load the model with.")
-]
 ContextOption = Annotated[
-    int | None, typer.Option("--context", min=256, help="Context of the model, where its server does not tell it.")
+    int | None,
+    typer.Option(
+        "--context",
+        min=256,
+        help="Tokens of context: Ollama loads the model with it (num_ctx); of another server, what it has.",
+    ),
 ]
 
 
@@ -100,13 +102,12 @@ def pull_model(server: OllamaServer, name: str) -> None:
 def show_command(
     spec: SpecArgument,
     key_env: KeyOption = KEY_VARIABLE,
-    num_ctx: NumCtxOption = None,
     context: ContextOption = None,
     json: JsonOption = False,
 ) -> None:
     """Show who a model is, as its server tells it; the model itself is not asked."""
     model = identify(
-        parse_model(spec), key=read_key(key_env), sampling=Sampling(num_ctx=num_ctx), context=context, probe=False
+        parse_model(spec), key=read_key(key_env), sampling=Sampling(num_ctx=context), context=context, probe=False
     )
     _print_model(model, json)
 
@@ -115,7 +116,6 @@ def show_command(
 def probe_command(
     spec: SpecArgument,
     key_env: KeyOption = KEY_VARIABLE,
-    num_ctx: NumCtxOption = None,
     context: ContextOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -125,7 +125,7 @@ def probe_command(
     """
     parsed, key = parse_model(spec), read_key(key_env)
     with console.status(f"asking {safe(spec)} …"):
-        model = identify(parsed, key=key, sampling=Sampling(num_ctx=num_ctx), context=context, probe=True)
+        model = identify(parsed, key=key, sampling=Sampling(num_ctx=context), context=context, probe=True)
     _print_model(model, json)
     if model.tools is not Ability.YES:
         raise typer.Exit(ExitCode.GATE_FAILED if model.tools is Ability.NO else ExitCode.ENVIRONMENT)

@@ -84,7 +84,7 @@ def test_pull_shows_that_it_is_done(double: OllamaDouble) -> None:
 
 
 def test_show_does_not_ask_the_model(double: OllamaDouble) -> None:
-    found = lab("show", SPEC, "--num-ctx", "2048")
+    found = lab("show", SPEC, "--context", "2048")
     assert found.exit_code == ExitCode.OK
     assert "context: 2048 tokens (num_ctx sent)" in found.output
     assert "calls tools: unknown (not probed" in found.output
