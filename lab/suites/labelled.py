@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
-from pydantic import Field, ValidationError
+from pydantic import Field, StringConstraints, ValidationError
 
 from lab.records import Record, digest, first_fault
 from lab.retrieval.data.lines import BrokenData, json_objects
@@ -14,6 +14,10 @@ from lab.retrieval.testset import Purpose
 
 PARTS = {"development": Purpose.DEVELOPMENT, "holdout": Purpose.HOLD_OUT}
 """Folders of a suite's data, and what each may be used for."""
+
+
+Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+"""A text that has something to read."""
 
 
 class Labelled(Record):

@@ -53,6 +53,7 @@ _TIME = re.compile(
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _WORD = re.compile(r"[^\W\d_]+")
 _APOSTROPHE = re.compile(r"(?<=n)['’](?=t\b)")
+_CHANGED = {tongue: re.compile(rf"\b(?:{phrases})\b") for tongue, phrases in CHANGES.items()}
 _COUNTS = {
     word: str(number)
     for words in (
@@ -111,14 +112,14 @@ def _read(text: str, language: str) -> _Read:
     opposites = {word for pair in ANTONYMS.get(own, frozenset()) for word in pair}
     # What decides a signal must not decide whether the matter is the same.
     content = words - stopwords([own] if own in NEGATIONS else []) - denials - named - opposites - set(_COUNTS)
-    spaced = f" {' '.join(_WORD.findall(plain))} "
+    spaced = " ".join(_WORD.findall(plain))
     return _Read(
         content=frozenset(map(_stem, content)),
         words=words,
         numbers=numbers,
         times=times | (words & named),
         denies=bool(words & denials),
-        past=any(f" {phrase} " in spaced for phrase in CHANGES.get(own, ())),
+        past=own in _CHANGED and bool(_CHANGED[own].search(spaced)),
     )
 
 

@@ -54,8 +54,9 @@ _CUES: tuple[tuple[MemoryType, str], ...] = (
     (
         MemoryType.PREFERENCE,
         r"prefer(?:s|red|ence)?|likes?|loves?|hates?|dislikes?|favou?rite|rather|fond of|can't stand|wants?"
+        r"|please|always|never"
         r"|prefere[m]?|prefiro|preferencia|gosta[m]?|gosto|adora|adoro|odeia|odeio|detesta|detesto|favorit[oa]s?"
-        r"|nao suporta|quer|quero",
+        r"|nao suporta|quer|quero|pede|pediu|sempre|nunca",
     ),
     (
         MemoryType.PROCEDURE,

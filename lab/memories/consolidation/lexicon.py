@@ -31,21 +31,11 @@ NEGATIONS: Mapping[str, frozenset[str]] = {
 }
 """Words that deny what is said."""
 
-CHANGES: Mapping[str, tuple[str, ...]] = {
-    "en": ("no longer", "anymore", "any more", "used to", "formerly", "previously", "until recently", "back then"),
-    "pt": (
-        "nao mais",
-        "ja nao",
-        "deixou de",
-        "deixaram de",
-        "parou de",
-        "antigamente",
-        "antes",
-        "costumava",
-        "ate pouco",
-    ),
+CHANGES: Mapping[str, str] = {
+    "en": "no longer|any ?more|used to|formerly|previously|until recently|back then",
+    "pt": r"nao (?:\w+ ){0,3}mais|ja nao|deixou de|deixaram de|parou de|antigamente|antes|costumava|ate pouco",
 }
-"""Phrases that put what is said into the past."""
+"""Regular expressions of phrases that put what is said into the past."""
 
 TIMES: Mapping[str, frozenset[str]] = {
     "en": _words(

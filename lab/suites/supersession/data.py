@@ -7,13 +7,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Self
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from lab.memories.relations.claim import Claim, Instant, Name
 from lab.retrieval.data.lines import BrokenData
 from lab.retrieval.testset import Purpose
 from lab.suites.base import DataInfo
-from lab.suites.labelled import PARTS, Labelled, digest_of, labelled_lines
+from lab.suites.labelled import PARTS, Labelled, Words, digest_of, labelled_lines
 
 GUIDE = "docs/time.md"
 
@@ -60,9 +60,9 @@ class Statement(Labelled):
         supersedes: Id of the statement whose place it takes.
     """
 
-    world: str = Field(min_length=1)
+    world: Words
     language: str
-    text: str = Field(min_length=1)
+    text: Words
     subject: Name
     kind: Name
     object: Name
@@ -96,10 +96,10 @@ class Question(Labelled):
         answers: Objects that hold then; empty where nothing does.
     """
 
-    world: str = Field(min_length=1)
+    world: Words
     language: str
     aspect: Aspect
-    text: str = Field(min_length=1)
+    text: Words
     subject: Name
     kind: Name
     valid: Instant

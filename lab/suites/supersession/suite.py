@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from lab.errors import SystemFailed
 from lab.memories.relations.claim import Claim
-from lab.statistics.proportions import proportion
 from lab.suites.base import Plant, Rate, SuiteContext, SuiteResult
+from lab.suites.rates import rate
 from lab.suites.supersession.data import Aspect, Question, Worlds, load
 from lab.suites.supersession.judge import Outcome, judge
 from lab.suites.supersession.plants import plants
@@ -82,16 +82,19 @@ def _rates(system: str, part: Worlds, asked: Sequence[Asked]) -> list[Rate]:
     """Shares of one memory on one data set; questions that ended in an error are in none."""
     worlds = {question.id: question.world for question in part.questions}
 
-    def rate(measure: str, better: str, of: str, below: Sequence[Asked], above: Sequence[Asked], **group: str) -> Rate:
-        share = proportion(
-            [one.question.id for one in above],
-            [one.question.id for one in below],
-            name=measure,
+    def share(measure: str, better: str, of: str, below: Sequence[Asked], above: Sequence[Asked], **group: str) -> Rate:
+        return rate(
+            measure,
+            system=system,
+            data=part.info.name,
+            counted=[one.question.id for one in above],
+            among=[one.question.id for one in below],
             of=of,
+            better=better,
             clusters=worlds,
             unit="worlds",
+            group=group,
         )
-        return Rate(measure=measure, system=system, data=part.info.name, group=group, proportion=share, better=better)
 
     everything = "as-of questions"
     by_outcome = {outcome: [one for one in asked if one.outcome is outcome] for outcome in Outcome}
@@ -99,20 +102,20 @@ def _rates(system: str, part: Worlds, asked: Sequence[Asked]) -> list[Rate]:
     silent = [one for one in asked if not one.question.answers]
     contested = [one for one in asked if len(one.question.answers) > 1]
     found = [
-        rate("right", "high", everything, asked, by_outcome[Outcome.RIGHT]),
-        rate("wrong time", "low", everything, asked, [one for one in asked if one.outcome.wrong_time]),
-        rate("wrong time", "low", everything, asked, by_outcome[Outcome.OTHER_TIME], axis="valid"),
-        rate("wrong time", "low", everything, asked, by_outcome[Outcome.OTHER_KNOWLEDGE], axis="known"),
-        rate("another matter", "low", everything, asked, by_outcome[Outcome.OTHER_MATTER]),
-        rate("miss", "low", "questions with an answer", answerable, by_outcome[Outcome.MISS]),
-        rate(
+        share("right", "high", everything, asked, by_outcome[Outcome.RIGHT]),
+        share("wrong time", "low", everything, asked, [one for one in asked if one.outcome.wrong_time]),
+        share("wrong time", "low", everything, asked, by_outcome[Outcome.OTHER_TIME], axis="valid"),
+        share("wrong time", "low", everything, asked, by_outcome[Outcome.OTHER_KNOWLEDGE], axis="known"),
+        share("another matter", "low", everything, asked, by_outcome[Outcome.OTHER_MATTER]),
+        share("miss", "low", "questions with an answer", answerable, by_outcome[Outcome.MISS]),
+        share(
             "answered although nothing holds",
             "low",
             "questions where nothing holds",
             silent,
             [one for one in silent if one.answer],
         ),
-        rate(
+        share(
             "both sides shown",
             "high",
             "questions on which two claims hold",
@@ -123,5 +126,5 @@ def _rates(system: str, part: Worlds, asked: Sequence[Asked]) -> list[Rate]:
     for aspect in Aspect:
         below = [one for one in asked if one.question.aspect is aspect]
         above = [one for one in below if one.outcome is Outcome.RIGHT]
-        found.append(rate("right", "high", f"questions of the aspect {aspect}", below, above, aspect=aspect.value))
+        found.append(share("right", "high", f"questions of the aspect {aspect}", below, above, aspect=aspect.value))
     return found
