@@ -32,31 +32,31 @@ def _lost(cases: Sequence[Aged], typing: Typing) -> list[str]:
 
 def forgetting_rates(part: Part) -> list[Rate]:
     """Honest memories lost, memories kept for ever by mistake, and how often the guess is right."""
+    return [one for name, typing in TYPINGS.items() for one in _typing_rates(part, name, typing)]
+
+
+def _typing_rates(part: Part, name: str, typing: Typing) -> list[Rate]:
+    def share(measure: str, better: str, of: str, among: Sequence[Aged], counted: Sequence[str]) -> Rate:
+        return rate(
+            measure,
+            system=name,
+            data=part.info.name,
+            counted=counted,
+            among=[case.id for case in among],
+            of=of,
+            better=better,
+        )
+
     found = []
-    for name, typing in TYPINGS.items():
-
-        def share(
-            measure: str, better: str, of: str, among: Sequence[Aged], counted: Sequence[str], name: str = name
-        ) -> Rate:
-            return rate(
-                measure,
-                system=name,
-                data=part.info.name,
-                counted=counted,
-                among=[case.id for case in among],
-                of=of,
-                better=better,
-            )
-
-        for kind in _EXEMPT:
-            cases = [case for case in part.aged if case.kind is kind]
-            found.append(share(f"{kind}s lost to decay", "low", f"{kind}s", cases, _lost(cases, typing)))
-        for kind in SCALE_HOURS:
-            cases = [case for case in part.aged if case.kind is kind]
+    for kind in MemoryType:
+        cases = [case for case in part.aged if case.kind is kind]
+        if kind in SCALE_HOURS:
             kept = [case.id for case in cases if typing(case) in _EXEMPT]
             found.append(share(f"{kind}s exempt by mistake", "low", f"{kind}s", cases, kept))
-        right = [case.id for case in part.aged if typing(case) is case.kind]
-        found.append(share("typed right", "high", "memories of an age", part.aged, right))
+        else:
+            found.append(share(f"{kind}s lost to decay", "low", f"{kind}s", cases, _lost(cases, typing)))
+    right = [case.id for case in part.aged if typing(case) is case.kind]
+    found.append(share("typed right", "high", "memories of an age", part.aged, right))
     return found
 
 

@@ -44,6 +44,7 @@ NOTES = (
     "Decay: shape and floor are ours, the design states neither. A memory below the floor is archived, not deleted.",
     "Contradictions: no single signal reaches 0.40 by the weights (at most 0.35), and every two do (at least 0.40), so "
     "the flag counts signals and their weights decide nothing.",
+    "Two denials agree: 'not slow' and 'fast' score 0.60 by negation and antonym, and are flagged.",
     "Pairs of a scene are not independent: intervals are over scenes.",
     "The hold-out was written after the code was done, by the same author; nothing was chosen on it.",
 )
@@ -99,7 +100,11 @@ def run(context: SuiteContext) -> SuiteResult:
         published=tuple(entry for part in parts for entry in _published(part, mergings[part.info.name][0], rates)),
         notes=NOTES,
         settings={
-            "embedder": {**dataclasses.asdict(identity), "prefixes": dict(identity.prefixes)},
+            "embedder": {
+                **dataclasses.asdict(identity),
+                "prefixes": dict(identity.prefixes),
+                "notes": list(identity.notes),
+            },
             "duplicates": {"design": THRESHOLD, "chosen": thresholds, "linkage": "single"},
             "decay": {"scale hours": {str(kind): hours for kind, hours in SCALE_HOURS.items()}}
             | {"shape": SHAPE, "floor": FLOOR},
