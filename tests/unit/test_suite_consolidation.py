@@ -72,7 +72,18 @@ def test_the_second_threshold_comes_from_the_development_part_alone(tmp_path: Pa
     chosen = result.settings["duplicates"]
     shutil.copytree(DATA / "consolidation", tmp_path / "consolidation")
     path = tmp_path / "consolidation" / "holdout" / "duplicates.jsonl"
-    path.write_text("".join(path.read_text().splitlines(keepends=True)[:8]))
+    # On these the best threshold is another one: words change their places, and the foil shares none.
+    easy = (("a", None, "red apples grow here"), ("a", None, "here grow red apples"), ("b", "opposite", "moon"))
+    rows = [
+        {"id": f"{scene}{number}", "scene": scene, "cluster": cluster, "differs": how, "language": "en"}
+        | {"text": f"{scene} {text}"}
+        for scene in ("north", "south")
+        for number, (cluster, how, text) in enumerate(easy)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    part = load(tmp_path / "consolidation")[1]
+    own = Merging(part, "characters", characters([telling.text for telling in part.tellings])).best()
+    assert own != chosen["chosen"]["characters"]  # type: ignore[index]
     tools = Tools(lambda: DenseIndexes(Nearby(), tmp_path / "vectors.sqlite"))
     again = suite.run(SuiteContext(tools, tmp_path, tmp_path))
     assert again.settings["duplicates"] == chosen
@@ -115,7 +126,9 @@ def test_vectors_that_know_the_clusters_are_perfect_at_the_threshold() -> None:
     part = load(DATA / "consolidation")[0]
     keys = sorted({(telling.scene, telling.cluster) for telling in part.tellings})
     vectors = np.eye(len(keys), dtype=np.float32)[[keys.index((t.scene, t.cluster)) for t in part.tellings]]
-    assert Merging(part, "oracle", vectors).errors(0.70) == (0, 0, 0)
+    oracle = Merging(part, "oracle", vectors)
+    assert oracle.errors(0.70) == (0, 0, 0)
+    assert oracle.best() == 1.0  # of all that make no error the highest; 0.0 would merge everything
     vectors[[0, -1]] = vectors[[-1, 0]]
     false, missed, strayed = Merging(part, "swapped", vectors).errors(0.70)
     assert missed > 0

@@ -16,6 +16,7 @@ from lab.suites.supersession import suite
 from lab.suites.supersession.data import Aspect, Question, load
 from lab.suites.supersession.judge import Outcome, believed, judge
 from lab.suites.supersession.plants import FAULTS
+from lab.suites.supersession.systems import LatestRow
 
 DATA = Path(__file__).parents[2] / "scenarios" / "suites"
 
@@ -124,6 +125,14 @@ def test_a_wrong_time_is_told_from_a_miss_and_by_its_axis() -> None:
     early = question(11, 5, "A")
     assert judge(early, (claims[2],), claims) is Outcome.OTHER_KNOWLEDGE  # B was not known yet
     assert judge(question(1, 1), (), claims) is Outcome.RIGHT
+
+
+def test_in_a_latest_row_store_what_is_ingested_last_wins_whatever_it_speaks_of() -> None:
+    claims = [claim("1", "A", 10, None, 12), claim("2", "B", 1, 5, 20)]
+    (answer,) = LatestRow(claims).answer(question(11, 30, "A"))
+    assert answer.object == "B"
+    retracted = claim("3", "B", 1, 1, 25, "2")
+    assert LatestRow([*claims, retracted]).answer(question(11, 30, "A")) == ()
 
 
 @pytest.mark.parametrize(
