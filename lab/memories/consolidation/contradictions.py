@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from enum import StrEnum
-from itertools import combinations
 from typing import NamedTuple
 
 from lab.memories.consolidation.kinds import Memory
@@ -130,8 +129,7 @@ def _stem(word: str) -> str:
 
 def same_matter(first: str, second: str, language: str) -> bool:
     """Whether two texts share enough content words to be of one matter."""
-    one, two = _read(first, language).content, _read(second, language).content
-    return bool(one and two) and len(one & two) / min(len(one), len(two)) >= OVERLAP
+    return _one_matter(_read(first, language), _read(second, language))
 
 
 def signals(first: str, second: str, language: str) -> frozenset[Signal]:
@@ -142,16 +140,7 @@ def signals(first: str, second: str, language: str) -> frozenset[Signal]:
         second: Another, in the same language.
         language: ``en``, ``pt-BR``, ….
     """
-    one, two = _read(first, language), _read(second, language)
-    only_one, only_two = one.words - two.words, two.words - one.words
-    pairs = ANTONYMS.get(_tongue(language), frozenset())
-    seen = {
-        Signal.NEGATION: one.denies != two.denies,
-        Signal.ANTONYM: any(frozenset((a, b)) in pairs for a in only_one for b in only_two),
-        Signal.NUMERIC: bool(one.numbers - two.numbers and two.numbers - one.numbers),
-        Signal.TEMPORAL: bool(one.times - two.times and two.times - one.times) or one.past != two.past,
-    }
-    return frozenset(signal for signal, fires in seen.items() if fires)
+    return _between(_read(first, language), _read(second, language), language)
 
 
 def score(found: Iterable[Signal]) -> float:
@@ -170,13 +159,34 @@ def scan(memories: Iterable[Memory], *, threshold: float = THRESHOLD, window: ti
     Returns:
         Pairs by time of the first, then of the second.
     """
-    ordered = sorted(memories, key=lambda memory: (memory.at, memory.id))
+    ordered = [
+        (memory, _read(memory.text, memory.language))
+        for memory in sorted(memories, key=lambda memory: (memory.at, memory.id))
+    ]
     found = []
-    for one, two in combinations(ordered, 2):
-        if two.at - one.at > window or one.language != two.language:
-            continue
-        if same_matter(one.text, two.text, one.language):
-            seen = signals(one.text, two.text, one.language)
-            if score(seen) >= threshold:
-                found.append(Pair(one.id, two.id, seen, score(seen)))
+    for position, (one, read) in enumerate(ordered):
+        for two, other in ordered[position + 1 :]:
+            if two.at - one.at > window:
+                break
+            if one.language == two.language and _one_matter(read, other):
+                seen = _between(read, other, one.language)
+                if score(seen) >= threshold:
+                    found.append(Pair(one.id, two.id, seen, score(seen)))
     return tuple(found)
+
+
+def _one_matter(one: _Read, two: _Read) -> bool:
+    least = min(len(one.content), len(two.content))
+    return least > 0 and len(one.content & two.content) / least >= OVERLAP
+
+
+def _between(one: _Read, two: _Read, language: str) -> frozenset[Signal]:
+    only_one, only_two = one.words - two.words, two.words - one.words
+    pairs = ANTONYMS.get(_tongue(language), frozenset())
+    seen = {
+        Signal.NEGATION: one.denies != two.denies,
+        Signal.ANTONYM: any(frozenset((a, b)) in pairs for a in only_one for b in only_two),
+        Signal.NUMERIC: bool(one.numbers - two.numbers and two.numbers - one.numbers),
+        Signal.TEMPORAL: bool(one.times - two.times and two.times - one.times) or one.past != two.past,
+    }
+    return frozenset(signal for signal, fires in seen.items() if fires)

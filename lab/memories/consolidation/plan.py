@@ -50,12 +50,15 @@ def consolidate(
     """
     clusters = duplicate_clusters([memory.id for memory in memories], vectors, threshold)
     contradictions = scan(memories)
-    disputed = tuple(
-        cluster for cluster in clusters if any({pair.first, pair.second} <= set(cluster) for pair in contradictions)
-    )
+    place = {name: cluster for cluster in clusters for name in cluster}
+    disputed = {
+        place[pair.first]
+        for pair in contradictions
+        if pair.first in place and place[pair.first] == place.get(pair.second)
+    }
     return Plan(
         merged=tuple(cluster for cluster in clusters if cluster not in disputed),
-        disputed=disputed,
+        disputed=tuple(cluster for cluster in clusters if cluster in disputed),
         archived=tuple(
             memory.id
             for memory in memories

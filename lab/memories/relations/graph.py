@@ -15,6 +15,11 @@ from lab.memories.relations.database import connect, told, transaction
 _COLUMNS = ("id", "subject", "kind", "object", "valid_from", "valid_to", "ingested_at", "supersedes")
 _ORDER = "subject, kind, valid_from, ingested_at, id"
 
+_BELIEVED = (
+    "ingested_at <= :known AND NOT EXISTS "
+    "(SELECT 1 FROM claims later WHERE later.supersedes = claims.id AND later.ingested_at <= :known)"
+)
+
 
 class Overlap(NamedTuple):
     """Two claims that give one subject different objects of one kind at the same time.
@@ -119,10 +124,9 @@ class RelationGraph:
         Raises:
             InputError: A moment is none or not in UTC; the file is damaged.
         """
-        at = _moment(valid)
-        return tuple(
-            claim for claim in self.believed(known, subject=subject, kind=kind, object=object) if claim.holds(at)
-        )
+        condition = f"{_BELIEVED} AND valid_from <= :valid AND (valid_to IS NULL OR :valid < valid_to)"
+        moments = {"valid": _text(_moment(valid)), "known": _text(_moment(known))}
+        return self._rows(condition, moments, subject, kind, object)
 
     def believed(
         self,
@@ -136,10 +140,7 @@ class RelationGraph:
 
         Retractions are left out: they are true at no time.
         """
-        condition = (
-            "ingested_at <= :known AND (valid_to IS NULL OR valid_to > valid_from) AND NOT EXISTS "
-            "(SELECT 1 FROM claims later WHERE later.supersedes = claims.id AND later.ingested_at <= :known)"
-        )
+        condition = f"{_BELIEVED} AND (valid_to IS NULL OR valid_from < valid_to)"
         return self._rows(condition, {"known": _text(_moment(known))}, subject, kind, object)
 
     def history(
