@@ -46,7 +46,12 @@ class Nearby:
 @pytest.fixture(scope="module")
 def result(tmp_path_factory: pytest.TempPathFactory) -> SuiteResult:
     work = tmp_path_factory.mktemp("work")
-    return suite.run(SuiteContext(Tools(lambda: DenseIndexes(Nearby(), work / "vectors.sqlite")), DATA, work))
+    told: list[tuple[int, int]] = []
+    tools = Tools(lambda: DenseIndexes(Nearby(), work / "vectors.sqlite"))
+    found = suite.run(SuiteContext(tools, DATA, work, lambda done, total: told.append((done, total))))
+    cases = sum(part.cases for part in load(DATA / "consolidation"))
+    assert told[-1] == (cases, cases)
+    return found
 
 
 def value(result: SuiteResult, measure: str, system: str, data: str, **group: str) -> tuple[int, int]:

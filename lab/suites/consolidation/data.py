@@ -123,6 +123,11 @@ class Part:
     aged: tuple[Aged, ...]
     disputes: tuple[Dispute, ...]
 
+    @property
+    def cases(self) -> int:
+        """How many labelled cases it has."""
+        return len(self.tellings) + len(self.aged) + len(self.disputes)
+
     def pairs(self) -> Iterator[TellingPair]:
         """All pairs of tellings of one scene."""
         for one, two in combinations(self.tellings, 2):

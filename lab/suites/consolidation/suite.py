@@ -44,6 +44,8 @@ NOTES = (
     "Decay: shape and floor are ours, the design states neither. A memory below the floor is archived, not deleted.",
     "Contradictions: no single signal reaches 0.40 by the weights (at most 0.35), and every two do (at least 0.40), so "
     "the flag counts signals and their weights decide nothing.",
+    "Pairs that do not contradict, and foils of duplicates, are hard on purpose: they carry signals and share words. "
+    "Precision and false merges are of this mix; a store of unlike memories has fewer of both.",
     "Two denials agree: 'not slow' and 'fast' score 0.60 by negation and antonym, and are flagged.",
     "Pairs of a scene are not independent: intervals are over scenes.",
     "The hold-out was written after the code was done, by the same author; nothing was chosen on it.",
@@ -66,6 +68,7 @@ def run(context: SuiteContext) -> SuiteResult:
     }
     development = mergings[parts[0].info.name]
     thresholds = {merging.name: merging.best() for merging in development}
+    total, done = sum(part.cases for part in parts), 0
     rates: list[Rate] = []
     for part in parts:
         for merging in mergings[part.info.name]:
@@ -75,6 +78,8 @@ def run(context: SuiteContext) -> SuiteResult:
         rates += dispute_rates(part)
         texts = embedded[part.info.name]
         rates.append(merged_rate(part, name, texts.first, texts.second))
+        done += part.cases
+        context.progress(done, total)
     return SuiteResult(
         suite=NAME,
         title=TITLE,
