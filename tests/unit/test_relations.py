@@ -109,6 +109,14 @@ def test_names_are_compared_composed() -> None:
         assert graph.as_of("2021-01-01T00:00:00Z", NEVER, subject="Jose") == ()
 
 
+def test_a_name_that_no_database_can_hold_is_refused() -> None:
+    for field in ("subject", "object", "id", "supersedes"):
+        with pytest.raises(ValidationError, match="surrogate"):
+            Claim.model_validate(FIRST.model_dump() | {field: "Ana\ud800"})
+    with RelationGraph() as graph, pytest.raises(InputError, match="surrogate"):
+        graph.as_of(NEVER, NEVER, subject="Ana\ud800")
+
+
 @pytest.mark.parametrize(
     "moment", ["2020-01-01", "2020-01-01T00:00:00", "2020-01-01T00:00:00-03:00", "yesterday", "2020-02-30T00:00:00Z"]
 )

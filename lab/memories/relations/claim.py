@@ -6,7 +6,7 @@ import unicodedata
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Self
 
-from pydantic import BeforeValidator, Field, StringConstraints, model_validator
+from pydantic import BeforeValidator, StringConstraints, model_validator
 
 from lab.records import Record
 
@@ -38,8 +38,27 @@ def instant(value: object) -> datetime:
     return value.astimezone(UTC)
 
 
+def storable(value: object) -> object:
+    """Text that a database can hold.
+
+    Raises:
+        ValueError: It has half a surrogate pair, which no encoding has a place for.
+    """
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise ValueError(f"{value!r} holds half a surrogate pair; write the character itself") from None
+    return value
+
+
 def name(value: object) -> object:
-    """A name in the one form in which names are compared: NFC, without space at its ends."""
+    """A name in the one form in which names are compared: NFC, without space at its ends.
+
+    Raises:
+        ValueError: As ``storable``.
+    """
+    value = storable(value)
     return unicodedata.normalize("NFC", value).strip() if isinstance(value, str) else value
 
 
@@ -48,6 +67,9 @@ Instant = Annotated[datetime, BeforeValidator(instant)]
 
 Name = Annotated[str, BeforeValidator(name), StringConstraints(min_length=1)]
 """A name: of a person, a thing, a kind of relation. Two are one if their NFC forms are equal, case included."""
+
+Id = Annotated[str, BeforeValidator(storable), StringConstraints(min_length=1)]
+"""Name of a claim."""
 
 
 class Claim(Record):
@@ -68,14 +90,14 @@ class Claim(Record):
             may supersede the same one: so an interval is cut in two.
     """
 
-    id: str = Field(min_length=1)
+    id: Id
     subject: Name
     kind: Name
     object: Name
     valid_from: Instant
     valid_to: Instant | None = None
     ingested_at: Instant
-    supersedes: str | None = None
+    supersedes: Id | None = None
 
     @model_validator(mode="after")
     def _can_be(self) -> Self:

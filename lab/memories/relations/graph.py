@@ -181,7 +181,7 @@ class RelationGraph:
             Each claim once with its shortest way; nearest first.
         """
         reached: dict[str, Step] = {}
-        seen = frontier = {str(name(start))}
+        seen = frontier = {_name(start)}
         for distance in range(1, hops + 1):
             ends: set[str] = set()
             for node in sorted(frontier):
@@ -225,7 +225,7 @@ class RelationGraph:
         object: str | None = None,
     ) -> tuple[Claim, ...]:
         wanted = {"subject": subject, "kind": kind, "object": object}
-        names = {column: str(name(value)) for column, value in wanted.items() if value is not None}
+        names = {column: _name(value) for column, value in wanted.items() if value is not None}
         condition = " AND ".join([condition, *(f"{column} = :{column}" for column in names)])
         query = f"SELECT {', '.join(_COLUMNS)} FROM claims WHERE {condition} ORDER BY {_ORDER}"  # noqa: S608
         with told(self._path):
@@ -238,6 +238,13 @@ def _moment(value: datetime | str) -> datetime:
         return instant(value)
     except ValueError as error:
         raise InputError(str(error), "ask in UTC: 2026-03-01T09:00:00Z") from None
+
+
+def _name(value: str) -> str:
+    try:
+        return str(name(value))
+    except ValueError as error:
+        raise InputError(str(error), "ask for another name") from None
 
 
 def _text(moment: datetime) -> str:
