@@ -55,14 +55,15 @@ def same_voice(voice: Voice) -> tuple[Author, str]:
 
 def aligned(truths: Sequence[_T], said: Sequence[_T], key: Callable[[_T], object]) -> list[tuple[_T | None, _T | None]]:
     """Pairs what is there with what was said, by a key; what has no partner stands beside None."""
-    left = list(said)
+    left: list[_T] = list(said)
     pairs: list[tuple[_T | None, _T | None]] = []
     for truth in truths:
         match = next((one for one in left if key(one) == key(truth)), None)
         if match is not None:
             left.remove(match)
         pairs.append((truth, match))
-    return [*pairs, *((None, one) for one in left)]
+    pairs += [(None, one) for one in left]
+    return pairs
 
 
 def cases(true: Utterance, said: Labels) -> Iterator[Case]:

@@ -78,8 +78,8 @@ def run(context: SuiteContext) -> SuiteResult:
 
 
 _READING = (
-    "Spans are compared without case and outer punctuation, names without case and article. False positives of persons, "
-    "quotations and another's preference are counted among utterances that hold none."
+    "Spans are compared without case and outer punctuation, names without case and article. False positives of "
+    "persons, quotations and another's preference are counted among utterances that hold none."
 )
 
 
