@@ -35,6 +35,9 @@ _HANDED_FROM = re.compile(
     rf"^[^\n]*\b(?:[Ff]rom|[Dd][aeo]|o que [oa]|what|[Bb]y|[Pp]or) (?P<name>{PERSON})"
     r"(?: (?:sent|wrote|mandou|escreveu|enviou|disse))?\s*:?\s*\n"
 )
+_FORWARDS = re.compile(
+    rf"^[^\n]*?\b(?P<name>{PERSON}) [^\n]*\b(?:forward|pass (?:this |it )?on|encaminhar|repassar)\b[^\n]*:\s*\n"
+)
 _BYLINE = re.compile(rf"(?m)^(?:By|Por|Autora?:|Author:) (?P<name>{NAME})\s*$")
 _SIGNED = re.compile(rf"(?P<line>\n>? ?|[,.] )(?:(?P<dash>--?|—|–) ?)?(?P<name>{PERSON})\s*$")
 _SIGN_OFF = re.compile(
@@ -108,12 +111,12 @@ def _mail(message: Message) -> Frame | None:
     addressed = tuple(name for name in names if name.lower() not in OPENERS | NOT_CALLED)
     quoted = all(line.startswith(">") for line in text.splitlines() if line.strip())
     sent = _FROM.search(text)
-    foreign = quoted or message.sent_as == "tool" or any(form.search(text) for form in (_HANDED, _PASTED))
+    foreign = quoted or message.sent_as == "tool" or any(form.search(text) for form in (_HANDED, _PASTED, _FORWARDS))
     if not (foreign or sent):
         return None
     signed = _SIGNED.search(text)
     signed = signed if signed and signed["line"].startswith("\n") else None
-    source = sent or _BYLINE.search(text) or _HANDED_FROM.search(text) or signed
+    source = sent or _BYLINE.search(text) or _HANDED_FROM.search(text) or _FORWARDS.search(text) or signed
     if source is not None:
         author = Voice(kind=Author.THIRD_PARTY, name=source["name"])
         uttered = (author.name, *((signed["name"],) if signed else ()))

@@ -37,7 +37,7 @@ _OTHERS = (
     re.compile(rf"(?:{WHO}),? (?:{SAY} (?:that |que )?(?:(?:she|he|they|el[ea]s?) )?)?{_ADVERB}{_S}"),
 )
 _HEADLESS = re.compile(rf"(?i:^(?:who |that |que |and |but |e |mas )?{_ADVERB}{_S}|\b(?:and|but|e|mas) {_ADVERB}{_S})")
-_SENTENCE = re.compile(r"[^.!?\n;]+[.!?;]*")
+_SENTENCE = re.compile(r"[^.!?\n;:]+[.!?;:]*")
 _CLAUSE = re.compile(
     r",\s+(?:but|and|mas|e|so|então)?\s*|\s+(?:but|while|whereas|and|mas|enquanto|porém|e)\s+"
     r"(?=[A-ZÀ-Ý]|I\b|eu\b|my\b|minha\b|meu\b|[oa] [A-ZÀ-Ý]|we\b|they\b)"

@@ -13,8 +13,8 @@ _FOUND = re.compile(rf"(?<![\w@/.])(?:[OA]s? )?{NAME}")
 _GREETING = either(
     "hi|hey|hello|dear|good morning|good night|good evening|good afternoon|happy birthday|thanks|thank you|morning|yo"
     "|bye|get well|get well soon|good luck|take care|see you|melhoras|boa sorte|se cuida|até mais|até logo|welcome"
-    "|bem-vind[oa]|congrats|congratulations|sorry|oi|olá|ola|ei|ô|ó|fala|e aí|bom dia|boa noite|boa tarde|feliz aniversário|tchau"
-    "|feliz aniversario|valeu|obrigado|obrigada|prezado|prezada|caro|cara|parabéns|querido|querida|salve|desculpa"
+    "|bem-vind[oa]|congrats|congratulations|sorry|oi|olá|ola|ei|ô|ó|fala|e aí|bom dia|boa noite|boa tarde"
+    "|feliz aniversário|tchau|feliz aniversario|valeu|obrigado|obrigada|prezado|prezada|caro|cara|parabéns|querido|querida|salve|desculpa"
 )
 _TITLE = r"(?:(?:mr|mrs|ms|dr|dra|sr|sra|dona|seu|tia|tio|aunt|uncle|prof)\.? )?"
 _GREETED = re.compile(rf"\b{_GREETING},? {_TITLE}$", re.IGNORECASE)
@@ -42,7 +42,8 @@ _HUMAN = re.compile(
 _SUBJECT = re.compile(rf"^(?:'s |’s | (?:{HUMAN_VERB})\b| (?:and|e) (?:[oa] )?[A-ZÀ-Ý])")
 _THIRD = re.compile(
     r"^ (?!(?:d[aeo]s?|n[ao]s?|[ao]s|para|pra|uma?|se|que|e|are|were|and|or|of|its|this)\b)"
-    r"(?:[a-z]{2,}(?:s|ed)\b|[a-zà-ÿ]{2,}(?:a|e|ou|eu|iu) (?:[oa]s?|uma?|em|n[oa]s?|d[eoa]|pr[oa]|para|com|aos?|às?)\b)"
+    r"(?:[a-z]{2,}(?:s|ed)\b(?!:)|[a-zà-ÿ]{2,}(?:ou|eu|iu)\b"
+    r"|[a-zà-ÿ]{2,}[ae] (?:[oa]s?|uma?|em|n[oa]s?|d[eoa]|pr[oa]|para|com|aos?|às?)\b)"
 )
 _LIST = re.compile(rf"^,? ?(?:and|e) |^, (?:[oa] )?{WORD}(?:,| and | e )")
 _RELATIVE = re.compile(r"^, (?:who|whom|whose|which|where|que|quem|cuj\w+|onde|aged?|de \d)\b")
@@ -50,11 +51,11 @@ _APPOSED = re.compile(
     r"^, (?:(?:my|your|our|his|her|their|the|an?|[oa]|uma?|minha|meu|noss[ao]|sua|seu|tua|teu|d[oa])\s|"
     rf"(?:{NAME}'s|{RELATION}) )[^,.!?\n]{{1,40}}, (?=[a-zà-ÿ])"
 )
-_RELATION = re.compile(rf"\b{RELATION}, $", re.IGNORECASE)
+_RELATION = re.compile(rf"\b{RELATION}(?: (?:mais )?[a-zà-ÿ]+[oa]s?)?, $", re.IGNORECASE)
 _COPULA = re.compile(r"\b(?:was|were|is|are|foi|foram|é|são), [^,.!?]{1,25}, $")
 _LISTED = re.compile(rf"\b(?P<word>{WORD}), $")
 _TITLED = re.compile(rf"(?:^|\W)(?:{'|'.join(sorted(TITLES))})\.? $", re.IGNORECASE)
-_COMMA = re.compile(r",\s*$|, (?:Mrs?|Ms|Dra?|Sra?|Dona|Seu|Tia|Tio)\.? $", re.IGNORECASE)
+_COMMA = re.compile(rf",\s*$|, (?:{'|'.join(sorted(TITLES))})\.? $", re.IGNORECASE)
 _HERE = re.compile(r"^ (?:here|speaking|falando|aqui)\b")
 _SIGN_OFF = re.compile(
     r"\b(?:yours|regards|cheers|sincerely|abraços?|att|beijos?|atenciosamente|best|love),? $", re.IGNORECASE
@@ -114,7 +115,9 @@ def _is_person(name: str, before: str, after: str) -> bool:
     if travels and _TRAVEL.search(before):
         return False
     alone = len(words) == 1 and _START.search(before) is not None
-    return not alone or after.startswith((",", "!")) or any(form.search(after) for form in (_SUBJECT, _THIRD))
+    return (
+        not alone or after.startswith((",", "!", " —", " –")) or any(form.search(after) for form in (_SUBJECT, _THIRD))
+    )
 
 
 def _is_called(before: str, after: str) -> bool:
@@ -125,7 +128,7 @@ def _is_called(before: str, after: str) -> bool:
     if _ARTICLE.search(before) or _LIST.search(after) or _APPOSED.search(after):
         return False
     if _START.search(before):
-        return after.startswith((",", "!")) and not _RELATIVE.search(after)
+        return after.startswith((",", "!", " —", " –")) and not _RELATIVE.search(after)
     among = _LISTED.search(before)
     listed = among is not None and among["word"].lower() not in OPENERS
     if listed or not _COMMA.search(before) or _RELATION.search(before) or _COPULA.search(before):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from lab.retrieval.testset import Author
 from lab.suites.provenance.data import Quote, Voice
 from lab.suites.provenance.names import NAME
-from lab.suites.provenance.words import OPENERS, RELATION, SAY, SAY_FIRST
+from lab.suites.provenance.words import OPENERS, RELATION, SAY, SAY_FIRST, THINGS
 
 _OWNER = r"(?:my|our|his|her|their|your|minhas?|meus?|noss[ao]s?|suas?|seus?)"
 KIN = (
@@ -32,10 +32,12 @@ _NAMED = rf"(?:(?P<name>\b{PERSON})|(?P<kin>(?i:\b{KIN})))"
 _MARKED = re.compile(r"\"([^\"\n]+)\"|“([^”\n]+)”|«([^»\n]+)»|(?<!\w)['‘]((?:[^'’\n]|(?<=\w)['’](?=\w))+)['’](?!\w)")
 _SUBJECT = re.compile(rf"(?=(?:{WHO})(?P<gap>(?:'s|’s)?(?:,? [\wà-ÿ-]+){{0,4}}?) (?P<verb>(?i:{SAY}))\b)")
 _AFTER = (
-    re.compile(rf"^[,.!?]?\s*(?:[—–-]\s*)?{SAY} (?:[oa] |the )?(?:{WHO})"),
+    re.compile(rf"^[,.!?]?\s*(?:[—–-]\s*)?(?:me |te |nos )?{SAY} (?:[oa] |the )?(?:{WHO})"),
     re.compile(rf"^[,.!?]?\s*(?:[—–-]\s*)?(?:{WHO})(?: \w+)? {SAY}\b"),
 )
 _BEFORE = (
+    re.compile(rf"^_+[,.]? (?:me |te |nos )?{SAY} (?:[oa] |the )?(?:{WHO})[^.:]*,\s*$"),
+    re.compile(rf"^_+[,.]? (?:{WHO}) {SAY}\b[^.:]*,\s*$"),
     re.compile(rf"\b(?i:e?-?mail|mensagem|bilhete|carta|recado|áudio) d[aeo] (?P<name>{NAME}) {SAY}"),
     re.compile(rf"{_NAMED}['’]s (?:[a-z]+ )?(?:motto|words|answer|reply|slogan|advice) (?:was|were|is)\b"),
     re.compile(rf"\b(?:lema|palavras|resposta|conselho|frase|bordão) d[aeo] {_NAMED} (?:era|é|foi|foram)\b"),
@@ -80,7 +82,7 @@ class Talk:
             return self.me
         if "you" in got:
             return self.you
-        if "some" in got:
+        if "some" in got or got.get("noun") in THINGS:
             return Voice(kind=Author.UNKNOWN)
         if "they" in got:
             return last_person(earlier) or Voice(kind=Author.THIRD_PARTY)
