@@ -135,7 +135,7 @@ class Message(Record):
         sent_as: Role of the message in its session.
     """
 
-    text: str = Field(min_length=1)
+    text: str = Field(min_length=1, max_length=2000)
     sent_as: Literal["user", "assistant", "tool"]
 
 

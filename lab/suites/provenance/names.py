@@ -8,13 +8,17 @@ from dataclasses import dataclass
 from lab.suites.provenance.words import HUMAN_VERB, MONTHS, NOT_CALLED, OPENERS, PLACES, RELATION, SAY, TITLES, either
 
 WORD = r"[A-ZÀ-Ý][a-zà-ÿ]+(?:[-’'][A-ZÀ-Ý]?[a-zà-ÿ]{2,})*"
-NAME = rf"{WORD}(?: (?:(?:d[aeo]s?|van|von) )?{WORD})*"
+NAME = rf"{WORD}(?: (?:(?:d[aeo]s?|van|von) )?{WORD}){{0,4}}"
+NEAR = 250
+"""Characters on either side of a name or a quotation that are looked at; more would cost time and tell nothing."""
+
 _FOUND = re.compile(rf"(?<![\w@/.])(?:[OA]s? )?{NAME}")
 _GREETING = either(
     "hi|hey|hello|dear|good morning|good night|good evening|good afternoon|happy birthday|thanks|thank you|morning|yo"
     "|bye|get well|get well soon|good luck|take care|see you|melhoras|boa sorte|se cuida|até mais|até logo|welcome"
     "|bem-vind[oa]|congrats|congratulations|sorry|oi|olá|ola|ei|ô|ó|fala|e aí|bom dia|boa noite|boa tarde"
-    "|feliz aniversário|tchau|feliz aniversario|valeu|obrigado|obrigada|prezado|prezada|caro|cara|parabéns|querido|querida|salve|desculpa"
+    "|feliz aniversário|tchau|feliz aniversario|valeu|obrigado|obrigada|prezado|prezada|caro|cara|parabéns"
+    "|querido|querida|salve|desculpa"
 )
 _TITLE = r"(?:(?:mr|mrs|ms|dr|dra|sr|sra|dona|seu|tia|tio|aunt|uncle|prof)\.? )?"
 _GREETED = re.compile(rf"\b{_GREETING},? {_TITLE}$", re.IGNORECASE)
@@ -91,7 +95,8 @@ def find_names(text: str) -> list[Named]:
         while words and words[-1].lower() in OPENERS:
             words.pop()
         name = " ".join(words).removesuffix("'s").removesuffix("’s")
-        before, after = text[:start], text[start + len(name) :]
+        end = start + len(name)
+        before, after = text[max(0, start - NEAR) : start], text[end : end + NEAR]
         if words and _is_person(name, before, after):
             found.append(Named(name, _is_called(before, after)))
     found += [Named(match[1], True) for match in _AT.finditer(text)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lab.retrieval.testset import Author
 from lab.suites.provenance.data import Quote, Voice
-from lab.suites.provenance.names import NAME
+from lab.suites.provenance.names import NAME, NEAR
 from lab.suites.provenance.words import OPENERS, RELATION, SAY, SAY_FIRST, THINGS
 
 _OWNER = r"(?:my|our|his|her|their|your|minhas?|meus?|noss[ao]s?|suas?|seus?)"
@@ -17,7 +17,7 @@ KIN = (
 )
 """Somebody without a name, by what they are to somebody."""
 
-PERSON = rf"(?!(?i:{'|'.join(sorted(OPENERS))})\b){NAME}"
+PERSON = rf"(?=[A-ZÀ-Ý])(?!(?i:{'|'.join(sorted(OPENERS))})\b){NAME}"
 """A name that does not begin with a word that is none."""
 
 WHO = (
@@ -91,7 +91,7 @@ class Talk:
 
 def last_person(text: str) -> Voice | None:
     """The last person in a text, by name or relation; None where there is none."""
-    found = list(_ANTECEDENT.finditer(text))
+    found = list(_ANTECEDENT.finditer(text[-NEAR:]))
     return Voice(kind=Author.THIRD_PARTY, name=found[-1]["name"] or found[-1]["kin"]) if found else None
 
 
@@ -132,6 +132,7 @@ def find_quotes(text: str, talk: Talk) -> list[Quote]:
 
 def _speaker(earlier: str, later: str, talk: Talk) -> Voice | None:
     """Who speaks words between two stretches of text; None where nobody is said to speak."""
+    earlier, later = earlier[-NEAR:], later[:NEAR]
     label = _LABEL.search(earlier)
     if label is not None:
         return Voice(kind=Author.THIRD_PARTY, name=label["name"])
