@@ -62,7 +62,7 @@ def test_the_truth_scores_full_marks_everywhere(development: Part) -> None:
     for rate in rates(development, truth(development), "truth"):
         told = rate.proportion
         assert told.numerator == (0 if rate.better == "low" else told.denominator), rate.measure
-        assert told.denominator and told.low is not None
+        assert (told.denominator > 0) == (told.low is not None)
 
 
 def test_every_kind_has_recall_precision_and_false_positives(development: Part) -> None:
@@ -104,6 +104,12 @@ def test_counts_and_denominators() -> None:
     assert share(told["own preference: false positives"]) == (1, 3)
     assert share(told["another's preference: recall"]) == (0, 1)
     assert share(told["another's preference taken for the user's"]) == (1, 1)
+
+
+def test_a_measure_without_a_case_is_not_left_out() -> None:
+    told = by_measure(small(), [Labels(author=USER)] * 4)
+    assert share(told["vocative: precision"]) == (0, 0) and told["vocative: precision"].percent == "n/a"
+    assert share(told["vocative: recall"]) == (0, 1)
 
 
 def test_variants_of_one_sentence_are_one_cluster() -> None:
