@@ -1,4 +1,4 @@
-"""Labelled utterances: who said them, who is named in them and how, whose words are quoted, whose preference is told."""
+"""Labelled utterances: who said them, who is named in them, whose words are quoted, whose preference is told."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class Message(Record):
         sent_as: Role of the message in its session.
     """
 
-    text: str = Field(min_length=1)
+    text: str = Field(min_length=1, max_length=2000)
     sent_as: Literal["user", "assistant", "tool"]
 
 
@@ -199,7 +199,7 @@ class Part(Record):
 
     def info(self) -> DataInfo:
         """What a result tells of it; the digest is taken over all utterances with their labels."""
-        counts = {
+        counts: dict[str, int] = {
             "utterances": len(self.utterances),
             "clusters": len({one.cluster for one in self.utterances}),
             "hard negatives": sum(one.phenomenon in HARD_NEGATIVES for one in self.utterances),
@@ -207,7 +207,7 @@ class Part(Record):
             "vocatives": sum(person.vocative for one in self.utterances for person in one.persons),
             "quotes": sum(len(one.quotes) for one in self.utterances),
             "preferences": sum(len(one.preferences) for one in self.utterances),
-            **dict(sorted(Counter(one.language for one in self.utterances).items())),
+            **{code: sum(one.language == code for one in self.utterances) for code in ("en", "pt-BR")},
         }
         return DataInfo(
             name=self.name,
@@ -289,7 +289,8 @@ def main(folder: str) -> int:
     except LabError as error:
         sys.stderr.write(f"{error}\n")
         return int(error.exit_code)
-    for name, count in (*part.info().counts.items(), *Counter(one.phenomenon for one in part.utterances).items()):
+    phenomena = Counter(str(one.phenomenon) for one in part.utterances)
+    for name, count in (*part.info().counts.items(), *phenomena.items()):
         sys.stdout.write(f"{name}: {count}\n")
     return 0
 

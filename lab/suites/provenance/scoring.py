@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -13,6 +13,9 @@ from lab.suites.base import Rate
 from lab.suites.provenance.data import Labels, Part, Person, Quote, Role, Utterance, Voice
 
 RECALL, PRECISION, FALSE, RIGHT = "recall", "precision", "false positives", "right"
+
+_ALL = ("", "")
+"""The group of all utterances."""
 
 _T = TypeVar("_T", Person, Quote, Voice)
 _EDGES = re.compile(r"^[\W_]+|[\W_]+$")
@@ -55,14 +58,15 @@ def same_voice(voice: Voice) -> tuple[Author, str]:
 
 def aligned(truths: Sequence[_T], said: Sequence[_T], key: Callable[[_T], object]) -> list[tuple[_T | None, _T | None]]:
     """Pairs what is there with what was said, by a key; what has no partner stands beside None."""
-    left = list(said)
+    left: list[_T] = list(said)
     pairs: list[tuple[_T | None, _T | None]] = []
     for truth in truths:
         match = next((one for one in left if key(one) == key(truth)), None)
         if match is not None:
             left.remove(match)
         pairs.append((truth, match))
-    return [*pairs, *((None, one) for one in left)]
+    pairs += [(None, one) for one in left]
+    return pairs
 
 
 def cases(true: Utterance, said: Labels) -> Iterator[Case]:
@@ -85,38 +89,46 @@ def cases(true: Utterance, said: Labels) -> Iterator[Case]:
         yield Case(f"{measure}: {RIGHT}", "utterances", "high", true.id, key(true) == key(said))
 
 
-def rates(
-    part: Part, answers: Sequence[Labels], system: str, *, split: bool = True, measures: Iterable[str] = ()
-) -> list[Rate]:
+def rates(part: Part, answers: Sequence[Labels], system: str, *, split: bool = True) -> list[Rate]:
     """All rates of one system on one part; intervals over utterances, those of a pair taken together.
+
+    A measure in which there was nothing to count is there, too, with a denominator of zero.
 
     Args:
         part: The utterances.
         answers: What the system says, in their order.
         system: Its name.
         split: Whether by language, too, and what is right by phenomenon.
-        measures: Only these; empty for all.
 
     Raises:
         ValueError: There is not one answer to each utterance.
     """
-    wanted = set(measures)
-    groups: dict[tuple[tuple[str, str], ...], list[tuple[Utterance, Labels]]] = {}
+    groups: dict[tuple[str, str], list[tuple[Utterance, Labels]]] = {}
     for true, said in zip(part.utterances, answers, strict=True):
-        split_by = (("language", true.language), ("phenomenon", str(true.phenomenon))) if split else ()
-        for group in ((), *((one,) for one in split_by)):
+        split_by = (("language", str(true.language)), ("phenomenon", str(true.phenomenon))) if split else ()
+        for group in (_ALL, *split_by):
             groups.setdefault(group, []).append((true, said))
     found = []
-    for group, members in sorted(groups.items()):
-        tallies: dict[str, list[Case]] = {}
+    for group, members in groups.items():
+        tallies: dict[tuple[str, str, str], list[Case]] = {}
         clusters: dict[str, str] = {}
         for true, said in members:
+            # The truth held against itself gives every measure a place, also where a system says nothing.
+            for case in cases(true, true):
+                tallies.setdefault((case.measure, case.of, case.better), [])
             for case in cases(true, said):
-                whole = not group or group[0][0] == "language" or case.measure.endswith(RIGHT)
-                if whole and (not wanted or case.measure in wanted):
-                    tallies.setdefault(case.measure, []).append(case)
-                    clusters[case.unit] = true.cluster
-        found += [_rate(tally, clusters, system, part.name, dict(group)) for tally in tallies.values()]
+                tallies.setdefault((case.measure, case.of, case.better), []).append(case)
+                clusters[case.unit] = true.cluster
+        for (measure, of, better), tally in tallies.items():
+            if group[0] == "phenomenon" and not measure.endswith(RIGHT):
+                continue
+            hits = [case.unit for case in tally if case.hit]
+            units = [case.unit for case in tally]
+            share = proportion(hits, units, name=measure, of=of, clusters=clusters, unit="utterances or pairs")
+            by = {} if group == _ALL else dict([group])
+            found.append(
+                Rate(measure=measure, system=system, data=part.name, group=by, proportion=share, better=better)
+            )
     return sorted(found, key=lambda rate: (_place(rate.measure), sorted(rate.group.items())))
 
 
@@ -125,19 +137,6 @@ def _place(measure: str) -> tuple[int, int, int]:
     kind, _, aspect = measure.partition(": ")
     aspects = (RECALL, PRECISION, FALSE, RIGHT, "")
     return aspect != RIGHT, _KINDS.index(kind) if kind in _KINDS else len(_KINDS), aspects.index(aspect)
-
-
-def _rate(tally: Sequence[Case], clusters: Mapping[str, str], system: str, data: str, group: dict[str, str]) -> Rate:
-    first = tally[0]
-    share = proportion(
-        [case.unit for case in tally if case.hit],
-        [case.unit for case in tally],
-        name=first.measure,
-        of=first.of,
-        clusters=clusters,
-        unit="utterances or pairs",
-    )
-    return Rate(measure=first.measure, system=system, data=data, group=group, proportion=share, better=first.better)
 
 
 def _told(kind: str, of: tuple[str, str, str], unit: str, true: bool | None, said: bool) -> Iterator[Case]:

@@ -16,8 +16,9 @@ from lab.suites.provenance.data import Labels, Message, Person, Role, Voice
 NAME = "hermes-auto-extract"
 
 READING = (
-    "Unless one of these says who said it, nothing does; it is read so: authors are unknown, linked entities are persons "
-    "mentioned, and category user_pref is a preference of the user. Roles, calls and quotations it has no place for."
+    "Unless one of these says who said it, nothing does; it is read so: authors are unknown, linked entities are "
+    "persons mentioned, and category user_pref is a preference of the user. It has no place for roles, calls and "
+    "quotations."
 )
 """How its rows are read as labels."""
 

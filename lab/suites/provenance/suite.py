@@ -62,7 +62,7 @@ def run(context: SuiteContext) -> SuiteResult:
         if isinstance(extractor, ShippedPatterns) and extractor.columns:
             notes.append(f"{extractor.name} keeps of a fact: {', '.join(extractor.columns)}. {shipped.READING}")
     context.progress(len(extractors), len(extractors))
-    notes += _fallen(found, parts, reference.name)
+    notes += fallen(found, parts, reference.name)
     return SuiteResult(
         suite=NAME,
         title=TITLE,
@@ -78,8 +78,8 @@ def run(context: SuiteContext) -> SuiteResult:
 
 
 _READING = (
-    "Spans are compared without case and outer punctuation, names without case and article. False positives of persons, "
-    "quotations and another's preference are counted among utterances that hold none."
+    "Spans are compared without case and outer punctuation, names without case and article. False positives of "
+    "persons, quotations and another's preference are counted among utterances that hold none."
 )
 
 
@@ -94,7 +94,7 @@ def _stored(extractor: ShippedPatterns, part: Part) -> Number:
     )
 
 
-def _fallen(found: Sequence[Rate], parts: Sequence[Part], system: str) -> list[str]:
+def fallen(found: Sequence[Rate], parts: Sequence[Part], system: str) -> list[str]:
     """Measures of the reference extractor whose intervals on the two parts do not meet."""
     by_part = [
         {rate.measure: rate for rate in found if rate.system == system and rate.data == part.name and not rate.group}
