@@ -85,7 +85,8 @@ def _serve(context: int) -> None:
     # More threads wait for each other on a busy machine, and then take many times as long.
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
     server = xllamacpp.Server(params)
-    print(server.listening_address, flush=True)
+    sys.stdout.write(f"{server.listening_address}\n")
+    sys.stdout.flush()
     sys.stdin.read()
 
 
