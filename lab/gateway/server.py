@@ -36,6 +36,9 @@ CONTEXT_LENGTH = 131_072
 CHAT_PATH = "/v1/chat/completions"
 MODELS_PATH = "/v1/models"
 
+_SHUTDOWN_SECONDS = 1.0
+"""How long an answer under way is waited for when an endpoint is closed: a live model may take minutes."""
+
 T = TypeVar("T")
 
 
@@ -101,7 +104,9 @@ class TrialGateway:
         logger = logging.Logger("gateway", logging.DEBUG)
         logger.addHandler(_Complaints(self))
         # Bodies are recorded as they were on the wire, so nothing may be decompressed on the way.
-        self._runner = web.AppRunner(app, access_log=None, logger=logger, auto_decompress=False)
+        self._runner = web.AppRunner(
+            app, access_log=None, logger=logger, auto_decompress=False, shutdown_timeout=_SHUTDOWN_SECONDS
+        )
         await self._runner.setup()
         await web.SockSite(self._runner, _listen(self.socket)).start()
 
