@@ -72,10 +72,11 @@ def _differences(then: Any, now: Any, place: str) -> Iterator[str]:
             yield from _differences(then.get(key), now.get(key), f"{place}/{key}")
     elif isinstance(then, list) and isinstance(now, list):
         for index in range(max(len(then), len(now))):
-            sides = [side[index] if index < len(side) else None for side in (then, now)]
-            yield from _differences(*sides, f"{place}/{index}")
+            one, other = (side[index] if index < len(side) else None for side in (then, now))
+            yield from _differences(one, other, f"{place}/{index}")
     elif then != now:
-        one, other = (json.dumps(side, ensure_ascii=False) if side is not None else "absent" for side in (then, now))
-        part = next((i for i, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), 0)
+        told = ["absent" if side is None else json.dumps(side, ensure_ascii=False) for side in (then, now)]
+        part = next((i for i, (a, b) in enumerate(zip(*told, strict=False)) if a != b), 0)
         start = max(0, part - _SHOWN // 3)
-        yield f"{place} was {one[start : start + _SHOWN]!r} and is {other[start : start + _SHOWN]!r}"
+        was, now_is = (side[start : start + _SHOWN] for side in told)
+        yield f"{place} was {was!r} and is {now_is!r}"

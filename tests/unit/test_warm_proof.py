@@ -57,6 +57,13 @@ def test_a_request_of_another_day_is_comparable_and_of_another_model_is_not() ->
     assert without_ids(asked) == asked
 
 
+def test_what_a_delegation_says_of_its_time_is_not_compared_and_what_it_found_is() -> None:
+    told = b"deleg_d540a92d\\nDispatched: 2026-11-30 17:53:31 (0s ago)\\nduration: 0.16s (api_calls=1, 0.11s) 8443"
+    other = b"deleg_0a1b2c3d\\nDispatched: 2027-01-02 07:03:09 (12s ago)\\nduration: 3s (api_calls=1, 2.9s) 8443"
+    assert comparable(told) == comparable(other)
+    assert comparable(told) != comparable(told.replace(b"8443", b"8444"))
+
+
 def test_the_first_difference_is_named() -> None:
     same = {"requests": [1, 2], "files": ["a"]}
     assert first_difference(same, dict(same)) == ""
