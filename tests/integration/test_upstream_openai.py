@@ -428,6 +428,29 @@ def test_an_error_inside_a_good_answer_is_an_error(stream: bool) -> None:
         assert cause(met(answers(200, OVERFLOW))[0]) is FailureCause.CONTEXT
 
 
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_server_that_cuts_a_request_without_a_word_is_found_out_by_its_count(stream: bool) -> None:
+    def long(server: str, usage: dict[str, Any], context: int | None = None) -> Answer:
+        used = event({"model": "m", "choices": [], "usage": usage})
+        whole = answers(200, message() | {"usage": usage})
+        with hostile_model(streams(*GOOD[:3], used, DONE) if stream else whole) as model:
+            upstream = OpenAIUpstream(Endpoint(model.url, "small"), Lane(FAST), context=context, server=server)
+            request = asked(stream, messages=[{"role": "user", "content": "word " * 300}])
+            return asyncio.run(upstream.answer(request, Sent()))
+
+    few = {"prompt_tokens": 120, "completion_tokens": 7}
+    cut = long("LM Studio", few, 4096)
+    assert cause(cut) is FailureCause.CONTEXT
+    assert cut.failure and "4096 tokens" in cut.failure.detail and "300 words" in cut.failure.detail
+    assert cause(long("", few)) is FailureCause.CONTEXT
+    assert cause(long("LM Studio", {"prompt_tokens": 512}, 512)) is FailureCause.CONTEXT
+    assert long("llama.cpp b9999", few).failure is None
+    assert long("", {"prompt_tokens": 310}, 4096).failure is None
+    assert long("", {}).failure is None
+    uncounted = {"prompt_tokens": 10, "prompt_tokens_details": {"cached_tokens": 300}}
+    assert long("", uncounted).failure is None
+
+
 def test_as_many_requests_are_under_way_as_the_lane_allows_and_the_line_is_not_the_models_time() -> None:
     def slow(wire: Wire) -> None:
         time.sleep(0.2)

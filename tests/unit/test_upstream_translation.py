@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from lab.gateway.answers import FailureCause
+from lab.gateway.request import parse_request
 from lab.gateway.upstream.limits import Budget, Limits, Spent
 from lab.gateway.upstream.ollama_chat import Calls, finish_reason, request_of, unknown_to_ollama
 from lab.gateway.upstream.refusals import refusal, reported
-from lab.gateway.upstream.truncation import Size, cut, refuses_to_cut
+from lab.gateway.upstream.truncation import Size, cut, refuses_to_cut, refuses_what_does_not_fit
 from lab.gateway.upstream.wire import Unanswered
 from lab.models.identity import Sampling
 
@@ -258,7 +259,8 @@ CHAT = [
 
 
 def size(*messages: dict[str, Any]) -> Size:
-    return Size.of(messages, json.dumps({"messages": messages}).encode())
+    body = json.dumps({"messages": messages}).encode()
+    return Size.of(parse_request(body), body)
 
 
 @pytest.mark.parametrize(
@@ -311,6 +313,11 @@ def test_what_a_template_may_leave_out_is_not_counted() -> None:
 )
 def test_which_servers_make_an_error_of_what_they_would_cut(server: str, certain: bool) -> None:
     assert refuses_to_cut(server) is certain
+
+
+def test_servers_that_are_known_to_refuse_are_believed() -> None:
+    assert all(refuses_what_does_not_fit(server) for server in ("llama.cpp b9999", "vllm 0.15.0"))
+    assert not any(refuses_what_does_not_fit(server) for server in ("", "LM Studio", "ollama 0.33.2"))
 
 
 def test_waits_double_and_are_bounded() -> None:

@@ -78,11 +78,13 @@ class Told:
     Attributes:
         prompt_tokens: Tokens of the request; None where it does not tell.
         completion_tokens: Tokens of the answer; None where it does not tell.
+        uncounted: Tokens of the request that came from a cache and that its count may leave out.
         values: What it reads back of the options and of itself; hostile.
     """
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    uncounted: int = 0
     values: dict[str, str] = field(default_factory=dict)
 
 
