@@ -170,8 +170,9 @@ def test_a_stream_cut_in_the_middle_of_a_call_is_an_error_with_what_there_was() 
 
 
 def test_a_stream_without_done_is_whole_where_it_was_finished_and_properly_ended() -> None:
-    answer, _, _ = met(streams(*GOOD[:-1]))
+    answer, sent, _ = met(streams(*GOOD[:-1]))
     assert (answer.failure, answer.body) == (None, b"".join(GOOD[:-1]))
+    assert sent.pieces == list(GOOD[:-2]), "the last event is held back, whichever it is"
     answer, _, _ = met(streams(*GOOD[:-1], ended=False))
     assert cause(answer) is FailureCause.STREAM_CUT
     answer, _, _ = met(streams(*GOOD[:-1], DONE.rstrip()))

@@ -15,6 +15,7 @@ from lab.gateway.upstream.refusals import refusal, reported
 from lab.gateway.upstream.truncation import Size, cut, refuses_to_cut, refuses_what_does_not_fit
 from lab.gateway.upstream.wire import Unanswered
 from lab.models.identity import Sampling
+from tests.ollama_shapes import check
 
 TOOL = {
     "type": "function",
@@ -83,6 +84,18 @@ def test_the_official_client_takes_a_translated_request_for_its_own() -> None:
         assert ollama.Tool.model_validate(tool).function.name == "memory"
     known = set(ollama.Options.model_fields)
     assert asked["options"] and set(asked["options"]) <= known
+
+
+def test_a_translated_request_fits_ollamas_published_description_but_for_what_it_leaves_out() -> None:
+    asked = translated(tools=[TOOL], temperature=0.5, response_format={"type": "json_object"})
+    assert asked.pop("truncate") is False and asked.pop("shift") is False
+    for message in asked["messages"]:
+        # In the source of Ollama and in its official client, though not in its description.
+        for name in ("thinking", "tool_name", "tool_call_id"):
+            message.pop(name, None)
+        for call in message.get("tool_calls", []):
+            call.pop("id")
+    check("ChatRequest", asked, "options", "tools")
 
 
 def test_options_stand_where_ollama_reads_them_and_the_labs_win() -> None:
@@ -207,6 +220,12 @@ def test_a_context_too_small_is_read_with_its_numbers(name: str) -> None:
         assert final and failure.cause is FailureCause.CONTEXT
         assert failure.detail.startswith(f"the context is {offered} tokens, the request needs {needed}, ")
         assert "estimate" not in failure.detail
+
+
+@pytest.mark.parametrize("code", ["context_length_exceeded", "exceed_context_size_error", "context_window_exceeded"])
+@pytest.mark.parametrize("key", ["code", "type"])
+def test_a_context_too_small_is_read_from_its_code_alone(code: str, key: str) -> None:
+    assert refusal(400, error("too long", **{key: code}).encode(), "m", 4000)[0].cause is FailureCause.CONTEXT
 
 
 def test_a_number_that_is_not_told_is_estimated_and_said_to_be() -> None:
