@@ -271,10 +271,13 @@ def test_a_server_that_says_nothing_is_given_up() -> None:
     assert "no byte of an answer within 0.5 s" in answer.failure.detail if answer.failure else False
 
     def head_only(wire: Wire) -> None:
+        time.sleep(0.4)
         wire.send(STREAM_HEAD)
         wire.hang()
 
+    head = time.monotonic()
     assert cause(met(head_only)[0]) is FailureCause.TIMEOUT
+    assert time.monotonic() - head < 0.8, "the head of an answer is no byte of it"
 
     def stops(wire: Wire) -> None:
         streams(*GOOD[:2], ended=False)(wire)
@@ -382,6 +385,20 @@ def test_what_no_waiting_mends_is_asked_once_and_named(name: str, stream: bool) 
     assert cause(answer) is expected
     assert answer.failure and told in answer.failure.detail and "\x1b" not in answer.failure.detail
     assert len(model.requests) == 1 and not sent.pieces and answer.status >= 400
+
+
+def test_an_error_that_comes_in_pieces_or_is_cut_is_read_as_far_as_it_goes() -> None:
+    def pieces(wire: Wire) -> None:
+        wire.send(b"HTTP/1.1 400 Bad Request\r\ntransfer-encoding: chunked\r\n\r\n")
+        for byte in json.dumps(OVERFLOW).encode():
+            wire.chunk(bytes([byte]))
+        wire.chunk(b"")
+
+    assert cause(met(pieces)[0]) is FailureCause.CONTEXT
+    cut = raw(b"HTTP/1.1 500 Oops\r\ncontent-length: 500\r\n\r\nsegfault")
+    answer, _, model = met(cut)
+    assert cause(answer) is FailureCause.HTTP_ERROR and len(model.requests) == 1
+    assert answer.failure and "HTTP 500: segfault" in answer.failure.detail
 
 
 @pytest.mark.parametrize("status", [502, 503, 504])

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from lab.errors import InputError
 from lab.gateway.answers import FailureCause
 from lab.gateway.request import parse_request
-from lab.gateway.upstream.limits import Budget, Limits, Spent
+from lab.gateway.upstream.limits import Budget, Endpoint, Limits, Spent
 from lab.gateway.upstream.ollama_chat import Calls, finish_reason, request_of, unknown_to_ollama
 from lab.gateway.upstream.refusals import refusal, reported
 from lab.gateway.upstream.truncation import Size, cut, refuses_to_cut, refuses_what_does_not_fit
@@ -348,3 +349,11 @@ def test_money_is_counted_by_a_million_tokens() -> None:
     budget = Budget(cost=1.5, input_price=2, output_price=10)
     assert Spent(500_000, 49_999).overrun(budget) == "" and Spent(500_000, 50_000).overrun(budget)
     assert Spent(1 << 40, 1 << 40).overrun(Budget()) == ""
+
+
+def test_a_key_is_shown_nowhere_and_one_that_is_no_word_is_refused_without_being_shown() -> None:
+    assert "otter40" not in repr(Endpoint("http://h/v1", "m", "sk-otter40"))
+    for key in ("sk-otter40\n", "sk otter40", "sk-\x00otter40"):
+        with pytest.raises(InputError) as refused:
+            Endpoint("http://h/v1", "m", key)
+        assert "otter40" not in str(refused.value)
