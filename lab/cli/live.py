@@ -16,6 +16,7 @@ from lab.gateway.upstream.live import Scope
 from lab.models.identify import identify
 from lab.models.identity import Ability, LiveModel, Sampling
 from lab.models.ollama import OllamaServer
+from lab.models.ollama_client import full_name
 from lab.models.openai import read_key
 from lab.models.spec import ModelSpec, Provider
 
@@ -66,7 +67,7 @@ def introduce(specs: Sequence[ModelSpec], asking: Asking, *, pull: bool, probe: 
     models: dict[str, LiveModel] = {}
     for spec in (spec for spec in specs if spec.is_live):
         if pull and spec.provider is Provider.OLLAMA:
-            pull_model(OllamaServer(), spec.name)
+            _pull_missing(spec.name)
         with console.status(f"asking {safe(spec.text)} …"):
             model = identify(
                 spec, key=read_key(asking.key_env), sampling=asking.sampling, context=asking.context, probe=probe
@@ -87,6 +88,13 @@ def introduce(specs: Sequence[ModelSpec], asking: Asking, *, pull: bool, probe: 
         key_env=asking.key_env,
         limits=asdict(asking.limits),
     )
+
+
+def _pull_missing(name: str) -> None:
+    """Fetches a model that Ollama does not have; one that it has is left as it is, and with it its digest."""
+    server = OllamaServer()
+    if full_name(name) not in {full_name(listed.name) for listed in server.listed()}:
+        pull_model(server, name)
 
 
 def check_same_models(live: Live, asking: Asking) -> None:

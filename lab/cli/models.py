@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from rich.filesize import decimal
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
-from rich.table import Table
+from rich.table import Column, Table
 
 from lab.cli.output import console, print_json, safe, stdout
 from lab.cli.places import JsonOption
@@ -29,11 +29,13 @@ KeyOption = Annotated[
     str,
     typer.Option("--key-env", metavar="NAME", help="Variable that holds the key of an OpenAI-compatible server."),
 ]
-NumCtxOption = Annotated[
-    int | None, typer.Option("--num-ctx", min=256, help="Context that Ollama is to load the model with.")
-]
 ContextOption = Annotated[
-    int | None, typer.Option("--context", min=256, help="Context of the model, where its server does not tell it.")
+    int | None,
+    typer.Option(
+        "--context",
+        min=256,
+        help="Tokens of context: Ollama loads the model with it (num_ctx); of another server, what it has.",
+    ),
 ]
 
 
@@ -89,7 +91,9 @@ def pull_model(server: OllamaServer, name: str) -> None:
         task = bar.add_task(safe(name), total=None)
 
         def told(status: str, completed: int, total: int) -> None:
-            bar.update(task, description=safe(f"{name}: {status}", 60), completed=completed, total=total or None)
+            bar.update(task, description=safe(f"{name}: {status}", 60))
+            if total:  # the words at the end bring no numbers, and shall not take those of the last layer away
+                bar.update(task, completed=completed, total=total)
 
         server.pull(name, told)
 
@@ -98,13 +102,12 @@ def pull_model(server: OllamaServer, name: str) -> None:
 def show_command(
     spec: SpecArgument,
     key_env: KeyOption = KEY_VARIABLE,
-    num_ctx: NumCtxOption = None,
     context: ContextOption = None,
     json: JsonOption = False,
 ) -> None:
     """Show who a model is, as its server tells it; the model itself is not asked."""
     model = identify(
-        parse_model(spec), key=read_key(key_env), sampling=Sampling(num_ctx=num_ctx), context=context, probe=False
+        parse_model(spec), key=read_key(key_env), sampling=Sampling(num_ctx=context), context=context, probe=False
     )
     _print_model(model, json)
 
@@ -113,7 +116,6 @@ def show_command(
 def probe_command(
     spec: SpecArgument,
     key_env: KeyOption = KEY_VARIABLE,
-    num_ctx: NumCtxOption = None,
     context: ContextOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -123,7 +125,7 @@ def probe_command(
     """
     parsed, key = parse_model(spec), read_key(key_env)
     with console.status(f"asking {safe(spec)} …"):
-        model = identify(parsed, key=key, sampling=Sampling(num_ctx=num_ctx), context=context, probe=True)
+        model = identify(parsed, key=key, sampling=Sampling(num_ctx=context), context=context, probe=True)
     _print_model(model, json)
     if model.tools is not Ability.YES:
         raise typer.Exit(ExitCode.GATE_FAILED if model.tools is Ability.NO else ExitCode.ENVIRONMENT)
@@ -160,12 +162,13 @@ def _print_listing(listing: dict[str, Any]) -> None:
     if not listing["models"]:
         stdout.print(f"{safe(listing['server'])}{where}: no models", soft_wrap=True)
         return
-    table = Table("model", "parameters", "quantisation", "size", "context", "digest", title_justify="left", box=None)
+    name = Column("model", overflow="fold")  # whole, because it is there to be copied
+    table = Table(name, "parameters", "quantisation", "size", "context", "digest", title_justify="left", box=None)
     table.title = f"{safe(listing['server'])}{where}"
     for row in listing["models"]:
         model = Listed(**row)
         table.add_row(
-            safe(model.name, 80),
+            safe(model.name),
             safe(model.parameters),
             safe(model.quantisation),
             decimal(model.size) if model.size is not None else "",

@@ -32,6 +32,8 @@ class FailureCause(StrEnum):
     TOO_LARGE = "model_answer_too_large"
     CONTEXT = "model_context_too_small"
     CHANGED = "model_changed"
+    UNHEARD = "model_unheard"
+    """The session ended before the model had answered."""
     NOT_RECORDED = "replay_not_recorded"
     BUDGET = "model_budget_spent"
     """No result either, but no error: the trial is run when the run goes on."""

@@ -22,7 +22,7 @@ from aiohttp import web
 
 from lab.errors import EnvironmentUnusable
 from lab.gateway.ahead import JSON, SentAhead
-from lab.gateway.answers import Answer, Answers, Asked, Failure
+from lab.gateway.answers import Answer, Answers, Asked, Failure, FailureCause
 from lab.gateway.classify import classify
 from lab.gateway.exchange import Body, Exchange, Redact, RequestClass, redacted_answer
 from lab.gateway.replies import error_body, models_body
@@ -36,8 +36,8 @@ CONTEXT_LENGTH = 131_072
 CHAT_PATH = "/v1/chat/completions"
 MODELS_PATH = "/v1/models"
 
-_SHUTDOWN_SECONDS = 1.0
-"""How long an answer under way is waited for when an endpoint is closed: a live model may take minutes."""
+_HEARD_OUT_SECONDS = 2.0
+"""How long an answer that is under way may still take when its endpoint is closed."""
 
 T = TypeVar("T")
 
@@ -105,7 +105,7 @@ class TrialGateway:
         logger.addHandler(_Complaints(self))
         # Bodies are recorded as they were on the wire, so nothing may be decompressed on the way.
         self._runner = web.AppRunner(
-            app, access_log=None, logger=logger, auto_decompress=False, shutdown_timeout=_SHUTDOWN_SECONDS
+            app, access_log=None, logger=logger, auto_decompress=False, shutdown_timeout=_HEARD_OUT_SECONDS
         )
         await self._runner.setup()
         await web.SockSite(self._runner, _listen(self.socket)).start()
@@ -136,7 +136,12 @@ class TrialGateway:
             problem = f"the body is larger than {MAX_REQUEST_BYTES} bytes"
             answer = Answer(error_body(problem), JSON, 413)
         except (ConnectionError, asyncio.CancelledError):
-            self.record_broken("the connection was cut in the middle of a request", body)
+            if kind is RequestClass.UNPARSABLE:
+                self.record_broken("the connection was cut in the middle of a request")
+            else:
+                failure = Failure(FailureCause.UNHEARD, "the session ended before the model had answered")
+                self._record(http.method, http.path_qs, kind, body, Answer(b"", JSON, 499, failure), "")
+                self.unanswered = self.unanswered or failure
             raise
         except Exception as error:
             kind = RequestClass.UNPARSABLE
@@ -154,9 +159,9 @@ class TrialGateway:
             return Answer(models_body(self.model, self.context_length), JSON)
         return Answer(error_body("this endpoint offers chat completions and the list of models"), JSON, 404)
 
-    def record_broken(self, problem: str, body: bytes = b"") -> None:
-        """Records that something came in which was no whole HTTP request, or that nobody waited for its answer."""
-        self._record("", "", RequestClass.UNPARSABLE, body, Answer(b"", "", 400), problem)
+    def record_broken(self, problem: str) -> None:
+        """Records that something came in which was no whole HTTP request."""
+        self._record("", "", RequestClass.UNPARSABLE, b"", Answer(b"", "", 400), problem)
 
     def _record(self, method: str, path: str, kind: RequestClass, body: bytes, answer: Answer, problem: str) -> bool:
         """Appends an exchange; False where that fails, for an answer without a record would be a step unseen."""

@@ -57,6 +57,7 @@ def identify(
     tokens, source = told.context, told.context_source
     if isinstance(server, OllamaServer):
         tokens, source = _ollama_context(server, spec.name, told, sampling, probe, notes)
+        context = None if context == sampling.num_ctx else context  # what is sent has been settled
     tokens, source = _with_given(tokens, source, context, notes)
     if probed.tokens_per_second is not None:
         notes.append(f"tokens per second are those of the probe's answer by {probed.clock}")
@@ -121,7 +122,8 @@ def _ollama_context(
 def _with_given(told: int | None, source: str, given: int | None, notes: list[str]) -> tuple[int | None, str]:
     if given is None:
         return told, source
-    if told is not None and told < given:
+    if told is None or given < told:
+        return given, "--context"
+    if given > told:
         notes.append(f"--context {given} is more than there is: {told} ({source})")
-        return told, source
-    return given, "--context"
+    return told, source

@@ -182,8 +182,10 @@ class OpenAIServer:
                 f"{self._host} did not answer within {seconds:g} s", "look at its log", cause=Cause.TIMEOUT
             ) from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
+            number = getattr(error, "errno", None) or 0
+            reason = os.strerror(number) if number > 0 else str(error)
             raise ServerFailed(
-                f"no server answers at {self._host}: {one_line(error, 120)}",
+                f"no server answers at {self._host}: {one_line(reason, 120)}",
                 "start it, or mend the address after @",
                 cause=Cause.UNREACHABLE,
             ) from error

@@ -10,7 +10,7 @@ from lab.models.openai import Entry, OpenAIServer, short_number
 from lab.models.server import Told, tokens
 from lab.records import digest
 
-NAMED_IDS = 8
+NAMED_IDS = 6
 """Models that an error names where the wanted one is not there."""
 NOT_LISTED = "the server does not list its models; that it has this one shows with the first answer"
 OLLAMA_CUTS = (
@@ -37,7 +37,7 @@ def told_by(server: OpenAIServer, model: str) -> Told:
         entries = []
     entry = next((e for e in entries if model == e.id or model in e.aliases), None)
     if entry is None and entries:
-        ids = sorted(one_line(e.id, 80) for e in entries)
+        ids = sorted(one_line(e.id) for e in entries)
         more = f" and {len(ids) - NAMED_IDS} more" if len(ids) > NAMED_IDS else ""
         raise ServerFailed(
             f"{server.url} has no model {one_line(model)}", f"one of: {', '.join(ids[:NAMED_IDS])}{more}",

@@ -187,6 +187,8 @@ def test_identity_is_what_the_server_tells(double: OllamaDouble) -> None:
         (20_000, "", True, None, (MAXIMUM_CONTEXT, "the model's own maximum, below the num_ctx sent")),
         (None, "", False, 6000, (6000, "--context")),
         (2048, "", False, 6000, (2048, "num_ctx sent")),
+        (2048, "", False, 2048, (2048, "num_ctx sent")),
+        (20_000, "", False, 20_000, (MAXIMUM_CONTEXT, "the model's own maximum, below the num_ctx sent")),
         (2048, "", False, 1000, (1000, "--context")),
     ],
 )  # fmt: skip
@@ -199,7 +201,7 @@ def test_the_context_is_what_is_sent_or_loaded_and_never_the_maximum(
     assert (model.context, model.context_source) == expected
     assert (DEFAULT_CONTEXT in model.notes) == (sent is None and not own and not probe)
     if sent == 20_000:
-        assert any("num_ctx 20000 is sent" in note for note in model.notes)
+        assert [note for note in model.notes if "20000" in note] == ["num_ctx 20000 is sent, and 8192 is what there is"]
     if (sent, given) == (2048, 6000):
         assert any("--context 6000 is more" in note for note in model.notes)
 
