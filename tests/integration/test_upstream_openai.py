@@ -511,6 +511,20 @@ def test_a_budget_that_is_used_up_stops_every_further_request() -> None:
     assert refused.usage is None
 
 
+def test_a_request_that_is_given_up_by_its_trial_is_paid_for_and_leaves_its_place() -> None:
+    async def give_up(url: str) -> tuple[Lane, Answer]:
+        lane = Lane(FAST)
+        upstream = OpenAIUpstream(Endpoint(url, "small"), lane)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(upstream.answer(asked(), Sent()), 0.2)
+        return lane, await upstream.answer(asked(), Sent())
+
+    with hostile_model(lambda wire: wire.hang(), streams(*GOOD)) as model:
+        lane, answer = asyncio.run(give_up(model.url))
+    assert answer.failure is None
+    assert (lane.spent.guessed, lane.spent.prompt_tokens) == (1, len(model.requests[0][1]) + 120)
+
+
 def test_a_budget_of_money_is_kept_and_an_answer_without_a_count_is_counted_by_its_bytes() -> None:
     lane = Lane(FAST, Budget(cost=0.001, input_price=10, output_price=0))
     uncounted = (*GOOD[:3], DONE)

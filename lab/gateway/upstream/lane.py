@@ -73,6 +73,9 @@ class Lane:
                         self._closed_until = max(self._closed_until, time.monotonic() + wait)
                         continue
                     return self._answer(call, hearer, error, seconds, asked)
+                except asyncio.CancelledError:
+                    self._charge(call, hearer, True)
+                    raise
                 self._charge(call, hearer, True)
                 return self._answer(call, hearer, None, time.monotonic() - since, asked)
         raise AssertionError("unreachable: the count has no end")
