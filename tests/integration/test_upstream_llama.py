@@ -93,7 +93,7 @@ def test_a_schema_is_passed_on_whole_and_holds_the_answer(server: str) -> None:
 
 def test_a_call_held_to_the_schema_of_a_tool_is_passed_on_whole_and_followed_by_words() -> None:
     properties = {"action": {"enum": ["add"]}, "target": {"enum": ["memory", "user"]}, "content": {"type": "string"}}
-    parameters = {"type": "object", "properties": properties, "required": ["action", "content"]}
+    parameters = {"type": "object", "properties": properties, "required": ["target"]}
     tools = [{"type": "function", "function": {"name": "memory", "parameters": parameters}}]
     with llama_server(CONTEXT, CALLING_TEMPLATE) as url:
         streamed, _ = ask(url, "Review it.", tokens=96, tools=tools)
@@ -103,7 +103,7 @@ def test_a_call_held_to_the_schema_of_a_tool_is_passed_on_whole_and_followed_by_
         result = [{"role": "tool", "tool_call_id": call["id"], "content": "saved"}]
         after, _ = ask(url, tokens=4, tools=tools, messages=[{"role": "user", "content": "x"}, *said, *result])
     assert call["function"]["name"] == "memory"
-    assert json.loads(call["function"]["arguments"])["content"] == MEMORY_SAID
+    assert json.loads(call["function"]["arguments"]) == {"target": "memory", "action": "add", "content": MEMORY_SAID}
     (same,) = message_of(whole.body.decode())["tool_calls"]
     assert same["function"] == call["function"]
     assert streamed.usage and streamed.usage.told["finish_reason"] == "tool_calls"
