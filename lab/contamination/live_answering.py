@@ -54,7 +54,8 @@ class LiveModels:
         if model.provider is Provider.OLLAMA:
             endpoint = Endpoint(model.url, model.name)
             return OllamaUpstream(endpoint, lane, sampling, identity.seed, model.context, model.server)
-        return OpenAIUpstream(Endpoint(model.url, model.name, self._key), lane, sampling, identity.seed)
+        endpoint = Endpoint(model.url, model.name, self._key)
+        return OpenAIUpstream(endpoint, lane, sampling, identity.seed, model.context, model.server)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from lab.gateway.answer_message import message_of
 from lab.gateway.answers import Answer, Asked, FailureCause
 from lab.gateway.exchange import RequestClass
 from lab.gateway.request import parse_request
@@ -16,6 +17,7 @@ from lab.gateway.upstream.limits import Endpoint, Limits
 from lab.gateway.upstream.ollama import OllamaUpstream
 from lab.models.identity import Sampling
 from tests.doubles.hostile_model import Behaviour, HostileModel, Wire, answers, hostile_model, raw, streams
+from tests.doubles.ollama_double import Turn, serving
 
 FAST = Limits(first_byte=0.5, idle=0.5, total=5, asks=2, first_wait=0.01)
 COUNTS = {"prompt_eval_count": 120, "eval_count": 9, "done_reason": "stop", "total_duration": 5, "eval_duration": 3}
@@ -176,3 +178,33 @@ def test_a_stream_that_stays_open_after_it_is_done_is_not_waited_for() -> None:
         wire.hang()
 
     assert met(stays)[0].failure is None
+
+
+def test_the_double_that_speaks_ollamas_protocol_is_asked_and_a_cut_is_found_out() -> None:
+    """Its version is not one of Ollama's, so that it is believed only where a cut can be excluded."""
+
+    async def unsent(piece: bytes) -> None:
+        pass
+
+    with serving() as double:
+        double.models["double-chat:latest"] = "a1" * 32
+        double.turns = [
+            Turn("I save it.", [("memory", {"action": "add"}), ("memory", {"action": "add"})], "hm"),
+            Turn("Done."),
+        ]
+        upstream = OllamaUpstream(
+            Endpoint(double.url, "double-chat"), Lane(FAST), Sampling(num_ctx=1024), 7, 1024, "ollama 0.0.0-shim"
+        )
+        tools = [{"type": "function", "function": {"name": "memory", "parameters": {"type": "object"}}}]
+        streamed = asyncio.run(upstream.answer(asked(tools=tools), unsent))
+        whole = asyncio.run(upstream.answer(asked(stream=False), unsent))
+        cut = asyncio.run(upstream.answer(asked(text="word " * 1200), unsent))
+        (first, *_) = double.asked("/api/chat")
+    assert streamed.failure is None and whole.failure is None
+    said = message_of(streamed.body.decode())
+    assert said["content"] == "I save it."
+    assert [c["function"]["arguments"] for c in said["tool_calls"]] == ['{"action": "add"}'] * 2
+    assert message_of(whole.body.decode())["content"] == "Done."
+    assert (first["options"], first["tools"]) == ({"num_ctx": 1024, "seed": 7}, tools)
+    assert cause(cut) is FailureCause.CONTEXT
+    assert cut.failure and "the context is 1024 tokens" in cut.failure.detail

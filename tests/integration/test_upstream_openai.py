@@ -170,8 +170,9 @@ def test_a_stream_cut_in_the_middle_of_a_call_is_an_error_with_what_there_was() 
 
 
 def test_a_stream_without_done_is_whole_where_it_was_finished_and_properly_ended() -> None:
-    answer, _, _ = met(streams(*GOOD[:-1]))
+    answer, sent, _ = met(streams(*GOOD[:-1]))
     assert (answer.failure, answer.body) == (None, b"".join(GOOD[:-1]))
+    assert sent.pieces == list(GOOD[:-2]), "the last event is held back, whichever it is"
     answer, _, _ = met(streams(*GOOD[:-1], ended=False))
     assert cause(answer) is FailureCause.STREAM_CUT
     answer, _, _ = met(streams(*GOOD[:-1], DONE.rstrip()))
@@ -270,10 +271,13 @@ def test_a_server_that_says_nothing_is_given_up() -> None:
     assert "no byte of an answer within 0.5 s" in answer.failure.detail if answer.failure else False
 
     def head_only(wire: Wire) -> None:
+        time.sleep(0.4)
         wire.send(STREAM_HEAD)
         wire.hang()
 
+    head = time.monotonic()
     assert cause(met(head_only)[0]) is FailureCause.TIMEOUT
+    assert time.monotonic() - head < 0.8, "the head of an answer is no byte of it"
 
     def stops(wire: Wire) -> None:
         streams(*GOOD[:2], ended=False)(wire)
@@ -383,6 +387,20 @@ def test_what_no_waiting_mends_is_asked_once_and_named(name: str, stream: bool) 
     assert len(model.requests) == 1 and not sent.pieces and answer.status >= 400
 
 
+def test_an_error_that_comes_in_pieces_or_is_cut_is_read_as_far_as_it_goes() -> None:
+    def pieces(wire: Wire) -> None:
+        wire.send(b"HTTP/1.1 400 Bad Request\r\ntransfer-encoding: chunked\r\n\r\n")
+        for byte in json.dumps(OVERFLOW).encode():
+            wire.chunk(bytes([byte]))
+        wire.chunk(b"")
+
+    assert cause(met(pieces)[0]) is FailureCause.CONTEXT
+    cut = raw(b"HTTP/1.1 500 Oops\r\ncontent-length: 500\r\n\r\nsegfault")
+    answer, _, model = met(cut)
+    assert cause(answer) is FailureCause.HTTP_ERROR and len(model.requests) == 1
+    assert answer.failure and "HTTP 500: segfault" in answer.failure.detail
+
+
 @pytest.mark.parametrize("status", [502, 503, 504])
 def test_a_server_behind_a_broken_proxy_is_asked_again_and_then_an_error(status: int) -> None:
     answer, _, model = met(answers(status, b"<html>bad gateway", content_type="text/html"))
@@ -428,6 +446,29 @@ def test_an_error_inside_a_good_answer_is_an_error(stream: bool) -> None:
         assert cause(met(answers(200, OVERFLOW))[0]) is FailureCause.CONTEXT
 
 
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_server_that_cuts_a_request_without_a_word_is_found_out_by_its_count(stream: bool) -> None:
+    def long(server: str, usage: dict[str, Any], context: int | None = None) -> Answer:
+        used = event({"model": "m", "choices": [], "usage": usage})
+        whole = answers(200, message() | {"usage": usage})
+        with hostile_model(streams(*GOOD[:3], used, DONE) if stream else whole) as model:
+            upstream = OpenAIUpstream(Endpoint(model.url, "small"), Lane(FAST), context=context, server=server)
+            request = asked(stream, messages=[{"role": "user", "content": "word " * 300}])
+            return asyncio.run(upstream.answer(request, Sent()))
+
+    few = {"prompt_tokens": 120, "completion_tokens": 7}
+    cut = long("LM Studio", few, 4096)
+    assert cause(cut) is FailureCause.CONTEXT
+    assert cut.failure and "4096 tokens" in cut.failure.detail and "300 words" in cut.failure.detail
+    assert cause(long("", few)) is FailureCause.CONTEXT
+    assert cause(long("LM Studio", {"prompt_tokens": 512}, 512)) is FailureCause.CONTEXT
+    assert long("llama.cpp b9999", few).failure is None
+    assert long("", {"prompt_tokens": 310}, 4096).failure is None
+    assert long("", {}).failure is None
+    uncounted = {"prompt_tokens": 10, "prompt_tokens_details": {"cached_tokens": 300}}
+    assert long("", uncounted).failure is None
+
+
 def test_as_many_requests_are_under_way_as_the_lane_allows_and_the_line_is_not_the_models_time() -> None:
     def slow(wire: Wire) -> None:
         time.sleep(0.2)
@@ -468,6 +509,20 @@ def test_a_budget_that_is_used_up_stops_every_further_request() -> None:
         refused = put(model.url, lane)
     assert cause(refused) is FailureCause.BUDGET and len(model.requests) == 2
     assert refused.usage is None
+
+
+def test_a_request_that_is_given_up_by_its_trial_is_paid_for_and_leaves_its_place() -> None:
+    async def give_up(url: str) -> tuple[Lane, Answer]:
+        lane = Lane(FAST)
+        upstream = OpenAIUpstream(Endpoint(url, "small"), lane)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(upstream.answer(asked(), Sent()), 0.2)
+        return lane, await upstream.answer(asked(), Sent())
+
+    with hostile_model(lambda wire: wire.hang(), streams(*GOOD)) as model:
+        lane, answer = asyncio.run(give_up(model.url))
+    assert answer.failure is None
+    assert (lane.spent.guessed, lane.spent.prompt_tokens) == (1, len(model.requests[0][1]) + 120)
 
 
 def test_a_budget_of_money_is_kept_and_an_answer_without_a_count_is_counted_by_its_bytes() -> None:

@@ -7,13 +7,16 @@ from typing import Any
 
 import pytest
 
+from lab.errors import InputError
 from lab.gateway.answers import FailureCause
-from lab.gateway.upstream.limits import Budget, Limits, Spent
+from lab.gateway.request import parse_request
+from lab.gateway.upstream.limits import Budget, Endpoint, Limits, Spent
 from lab.gateway.upstream.ollama_chat import Calls, finish_reason, request_of, unknown_to_ollama
 from lab.gateway.upstream.refusals import refusal, reported
-from lab.gateway.upstream.truncation import Size, cut, refuses_to_cut
+from lab.gateway.upstream.truncation import Size, cut, refuses_to_cut, refuses_what_does_not_fit
 from lab.gateway.upstream.wire import Unanswered
 from lab.models.identity import Sampling
+from tests.ollama_shapes import check
 
 TOOL = {
     "type": "function",
@@ -82,6 +85,18 @@ def test_the_official_client_takes_a_translated_request_for_its_own() -> None:
         assert ollama.Tool.model_validate(tool).function.name == "memory"
     known = set(ollama.Options.model_fields)
     assert asked["options"] and set(asked["options"]) <= known
+
+
+def test_a_translated_request_fits_ollamas_published_description_but_for_what_it_leaves_out() -> None:
+    asked = translated(tools=[TOOL], temperature=0.5, response_format={"type": "json_object"})
+    assert asked.pop("truncate") is False and asked.pop("shift") is False
+    for message in asked["messages"]:
+        # In the source of Ollama and in its official client, though not in its description.
+        for name in ("thinking", "tool_name", "tool_call_id"):
+            message.pop(name, None)
+        for call in message.get("tool_calls", []):
+            call.pop("id")
+    check("ChatRequest", asked, "options", "tools")
 
 
 def test_options_stand_where_ollama_reads_them_and_the_labs_win() -> None:
@@ -208,6 +223,12 @@ def test_a_context_too_small_is_read_with_its_numbers(name: str) -> None:
         assert "estimate" not in failure.detail
 
 
+@pytest.mark.parametrize("code", ["context_length_exceeded", "exceed_context_size_error", "context_window_exceeded"])
+@pytest.mark.parametrize("key", ["code", "type"])
+def test_a_context_too_small_is_read_from_its_code_alone(code: str, key: str) -> None:
+    assert refusal(400, error("too long", **{key: code}).encode(), "m", 4000)[0].cause is FailureCause.CONTEXT
+
+
 def test_a_number_that_is_not_told_is_estimated_and_said_to_be() -> None:
     body = json.dumps({"error": "the input length exceeds the context length"}).encode()
     failure, _ = refusal(400, body, "m", 40_000)
@@ -258,7 +279,8 @@ CHAT = [
 
 
 def size(*messages: dict[str, Any]) -> Size:
-    return Size.of(messages, json.dumps({"messages": messages}).encode())
+    body = json.dumps({"messages": messages}).encode()
+    return Size.of(parse_request(body), body)
 
 
 @pytest.mark.parametrize(
@@ -313,6 +335,11 @@ def test_which_servers_make_an_error_of_what_they_would_cut(server: str, certain
     assert refuses_to_cut(server) is certain
 
 
+def test_servers_that_are_known_to_refuse_are_believed() -> None:
+    assert all(refuses_what_does_not_fit(server) for server in ("llama.cpp b9999", "vllm 0.15.0"))
+    assert not any(refuses_what_does_not_fit(server) for server in ("", "LM Studio", "ollama 0.33.2"))
+
+
 def test_waits_double_and_are_bounded() -> None:
     limits = Limits(first_wait=0.5, longest_wait=3)
     assert [limits.wait(n) for n in (1, 2, 3, 4, 50)] == [0.5, 1, 2, 3, 3]
@@ -322,3 +349,11 @@ def test_money_is_counted_by_a_million_tokens() -> None:
     budget = Budget(cost=1.5, input_price=2, output_price=10)
     assert Spent(500_000, 49_999).overrun(budget) == "" and Spent(500_000, 50_000).overrun(budget)
     assert Spent(1 << 40, 1 << 40).overrun(Budget()) == ""
+
+
+def test_a_key_is_shown_nowhere_and_one_that_is_no_word_is_refused_without_being_shown() -> None:
+    assert "otter40" not in repr(Endpoint("http://h/v1", "m", "sk-otter40"))
+    for key in ("sk-otter40\n", "sk otter40", "sk-\x00otter40"):
+        with pytest.raises(InputError) as refused:
+            Endpoint("http://h/v1", "m", key)
+        assert "otter40" not in str(refused.value)

@@ -26,7 +26,8 @@ def parsed(text: str | bytes, what: str) -> dict[str, Any]:
     try:
         data = json.loads(text)
     except (ValueError, RecursionError):  # ValueError: no JSON, no UTF-8, or an integer of thousands of digits
-        shown = text if isinstance(text, str) else text[: _SHOWN * 4].decode("utf-8", "replace")
+        shown = text[: _SHOWN * 4]
+        shown = shown if isinstance(shown, str) else shown.decode("utf-8", "replace")
         raise Unanswered(FailureCause.GARBAGE, f"{what} is no JSON: {printable(shown, _SHOWN)!r}") from None
     if not isinstance(data, dict):
         raise Unanswered(FailureCause.GARBAGE, f"{what} is no JSON object but of type {type(data).__name__}")
@@ -83,6 +84,11 @@ def note(told: Told, data: dict[str, Any], choice: dict[str, Any] | None) -> Non
     if isinstance(usage, dict):
         told.prompt_tokens = count(usage.get("prompt_tokens"), told.prompt_tokens)
         told.completion_tokens = count(usage.get("completion_tokens"), told.completion_tokens)
+        details = usage.get("prompt_tokens_details")
+        cached = count(details.get("cached_tokens")) if isinstance(details, dict) else None
+        # They are part of the count by the protocol, but not of every server's: then it is smaller than they are.
+        if cached is not None and cached > (told.prompt_tokens or 0):
+            told.uncounted = cached
     for name in ("model", "system_fingerprint", "service_tier"):
         if isinstance(data.get(name), str) and data[name]:
             told.values[name] = data[name]

@@ -12,6 +12,7 @@ from lab.text import printable
 EVENT_END = re.compile(rb"\n\n|\r\n\r\n|\n\r\n")
 LINE_END = re.compile(rb"\r?\n")
 _LONGEST_END = 4
+_SHOWN = 400
 _FIELDS = (b"data", b"event", b"id", b"retry", b"")
 
 
@@ -53,7 +54,7 @@ def data_of(event: bytes) -> str | None:
         if line and (not colon or name not in _FIELDS):
             # llama.cpp has sent errors as a field of their own.
             kind = "error" if name == b"error" else "no event of a stream"
-            shown = printable(line.decode("utf-8", "replace"))
+            shown = printable(line[:_SHOWN].decode("utf-8", "replace"))
             cause = FailureCause.HTTP_ERROR if name == b"error" else FailureCause.GARBAGE
             raise Unanswered(cause, f"the answer holds {kind}: {shown}")
         if name == b"data":

@@ -69,10 +69,13 @@ class Lane:
                     seconds = time.monotonic() - since
                     self._charge(call, hearer, error.heard)
                     wait = self._wait(error, asked)
-                    if wait is not None and not hearer.body:
+                    if wait is not None:
                         self._closed_until = max(self._closed_until, time.monotonic() + wait)
                         continue
                     return self._answer(call, hearer, error, seconds, asked)
+                except asyncio.CancelledError:
+                    self._charge(call, hearer, True)
+                    raise
                 self._charge(call, hearer, True)
                 return self._answer(call, hearer, None, time.monotonic() - since, asked)
         raise AssertionError("unreachable: the count has no end")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from lab.errors import InputError
+
 _MILLION = 1_000_000
 
 
@@ -98,8 +100,17 @@ class Endpoint:
         url: Address; of an OpenAI-compatible server up to and with its ``/v1``.
         model: Name of the model there.
         key: Sent as a bearer token; never recorded and never in a message. Empty for none.
+
+    Raises:
+        InputError: The key can be no header.
     """
 
     url: str
     model: str
     key: str = field(default="", repr=False)
+
+    def __post_init__(self) -> None:
+        if any(c.isspace() or not c.isprintable() for c in self.key):
+            raise InputError(
+                "the key of the model holds a space, a line break or a control character", "export it as one word"
+            )

@@ -47,7 +47,7 @@ class OllamaUpstream:
         call = Call(self.endpoint, "/api/chat", json.dumps(translated).encode())
         contexts = [tokens for tokens in (self.context, self.sampling.num_ctx) if tokens is not None]
         checked = _Checked(
-            size=Size.of(translated["messages"], call.body),
+            size=Size.of(asked.request, call.body),
             context=min(contexts, default=None),
             certain=refuses_to_cut(self.server),
         )

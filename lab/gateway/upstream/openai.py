@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,10 +13,14 @@ from lab.gateway.upstream.chat import choice_of, no_error, note, parsed
 from lab.gateway.upstream.events import EVENT_END, Splitter, data_of
 from lab.gateway.upstream.lane import Lane
 from lab.gateway.upstream.limits import Endpoint
+from lab.gateway.upstream.truncation import Size, cut, refuses_what_does_not_fit
 from lab.gateway.upstream.wire import Call, Hearer, Told, Unanswered
 from lab.models.identity import Sampling
 
 _DONE = "[DONE]"
+
+Check = Callable[[Told], None]
+"""Raises ``Unanswered`` where what a server told shows that it did not read the whole request."""
 
 
 @dataclass(frozen=True)
@@ -29,19 +34,30 @@ class OpenAIUpstream:
         lane: The lane to its server.
         sampling: Options in place of the agent's own.
         seed: Seed of the trial; None to send none.
+        context: Context of the model, in tokens; None where it is not known.
+        server: Product, as ``LiveModel`` has it; it decides whether a request may be cut without a word.
     """
 
     endpoint: Endpoint
     lane: Lane
     sampling: Sampling = field(default_factory=Sampling)
     seed: int | None = None
+    context: int | None = None
+    server: str = ""
 
     async def answer(self, asked: Asked, send: Send) -> Answer:
         """See ``Answers``."""
         call = Call(self.endpoint, "/chat/completions", self._body(asked))
+        size = Size.of(asked.request, call.body)
+
+        def check(told: Told) -> None:
+            if told.prompt_tokens is None or refuses_what_does_not_fit(self.server):
+                return
+            if reason := cut(size, told.prompt_tokens + told.uncounted, self.context, True):
+                raise Unanswered(FailureCause.CONTEXT, reason)
 
         def hearer() -> Hearer:
-            return _Stream(call, send) if asked.request.stream else _Whole(call)
+            return _Stream(call, check, send) if asked.request.stream else _Whole(call, check)
 
         return await self.lane.ask(call, hearer)
 
@@ -69,8 +85,9 @@ class _Whole:
 
     content_type = JSON
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: Call, check: Check) -> None:
         self._call = call
+        self._check = check
         self.body = bytearray()
         self.told = Told()
 
@@ -84,6 +101,7 @@ class _Whole:
         note(self.told, data, choice)
         if choice is None or choice.get("message") is None:
             raise Unanswered(FailureCause.GARBAGE, "the answer has no message")
+        self._check(self.told)
 
 
 class _Stream:
@@ -95,8 +113,9 @@ class _Stream:
 
     content_type = EVENTS
 
-    def __init__(self, call: Call, send: Send) -> None:
+    def __init__(self, call: Call, check: Check, send: Send) -> None:
         self._call = call
+        self._check = check
         self._send = send
         self._events = Splitter(EVENT_END)
         self._held = b""
@@ -127,6 +146,7 @@ class _Stream:
         if not self._finished:
             cause = FailureCause.STREAM_CUT if self.body else FailureCause.GARBAGE
             raise Unanswered(cause, "the stream ends before its finish_reason" if self.body else "the answer is empty")
+        self._check(self.told)
 
     async def _hear(self, event: bytes) -> bool:
         data = data_of(event)
@@ -134,6 +154,7 @@ class _Stream:
             self.body += event
             if not self._finished:
                 raise Unanswered(FailureCause.STREAM_CUT, "the stream is done without a finish_reason")
+            self._check(self.told)
             return True
         if data is not None:
             found = no_error(parsed(data, "an event of the stream"), self._call)

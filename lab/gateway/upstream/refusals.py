@@ -17,10 +17,13 @@ BYTES_PER_TOKEN = 4
 """Of the JSON of a request; a rule of thumb, and said to be one wherever it is used."""
 
 _NESTED = 4
+_LONGEST = 2000
+"""Characters of a message that are read: what matters stands at its beginning."""
+
 _CONTEXT_CODES = ("context_length_exceeded", "exceed_context_size_error", "context_window_exceeded")
 _CONTEXT = re.compile(
     r"context_length_exceeded|exceed_context_size|maximum context length"
-    r"|exceed\w* .{0,60}context window|context window .{0,60}exceed"
+    r"|exceed\w{0,3} .{0,60}context window|context window .{0,60}exceed"
     r"|exceeds? the (?:available|model's)?\s*(?:maximum )?context|model's context length|exceeds? (?:the )?context",
     re.IGNORECASE,
 )
@@ -28,22 +31,22 @@ _CONTEXT = re.compile(
 _NEEDED = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
-        r"request \((\d+) tokens\)",
-        r"\((\d+) in the messages",
-        r"(\d+) tokens from the input",
-        r"you passed (\d+) input tokens",
-        r"(?:has|contains) (?:at least )?(\d+) (?:input )?tokens",
-        r"(?:resulted in|requested)(?: a total of)?(?: about| at least)? (\d+) (?:\w+ )?tokens",
-        r"input \((\d+) tokens\)",
+        r"request \((\d{1,12}) tokens\)",
+        r"\((\d{1,12}) in the messages",
+        r"(\d{1,12}) tokens from the input",
+        r"you passed (\d{1,12}) input tokens",
+        r"(?:has|contains) (?:at least )?(\d{1,12}) (?:input )?tokens",
+        r"(?:resulted in|requested)(?: a total of)?(?: about| at least)? (\d{1,12}) (?:\w+ )?tokens",
+        r"input \((\d{1,12}) tokens\)",
     )
 )
 _OFFERED = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
-        r"context size \((\d+) tokens\)",
-        r"maximum context length (?:is|of) (?:only )?(\d+)",
-        r"context length (?:is only|is|of) (\d+)",
-        r"context length \((\d+)",
+        r"context size \((\d{1,12}) tokens\)",
+        r"maximum context length (?:is|of) (?:only )?(\d{1,12})",
+        r"context length (?:is only|is|of) (\d{1,12})",
+        r"context length \((\d{1,12})",
     )
 )
 _MISSING = re.compile(r"model.{0,200}(?:not found|does not exist|no such|unknown)|no such model", re.I | re.S)
@@ -119,7 +122,7 @@ def _is_missing(status: int, told: _Told, model: str) -> bool:
 def _number(patterns: tuple[re.Pattern[str], ...], message: str) -> int | None:
     for pattern in patterns:
         if found := pattern.search(message):
-            return int(found[1][:12])
+            return int(found[1])
     return None
 
 
@@ -127,7 +130,7 @@ def _read(text: str) -> _Told:
     try:
         data = json.loads(text)
     except (ValueError, RecursionError):
-        return _Told(text.strip(), frozenset())
+        return _Told(text.strip()[:_LONGEST], frozenset())
     return _of(data)
 
 
@@ -135,9 +138,9 @@ def _of(data: object, depth: int = 0) -> _Told:
     """Reads the message out of the forms that servers give it, one inside the other."""
     if isinstance(data, str):
         inner = _parsed(data) if depth < _NESTED and data.lstrip().startswith("{") else None
-        return _of(inner, depth + 1) if isinstance(inner, dict) else _Told(data.strip(), frozenset())
+        return _of(inner, depth + 1) if isinstance(inner, dict) else _Told(data.strip()[:_LONGEST], frozenset())
     if not isinstance(data, dict):
-        return _Told(json.dumps(data)[:1000], frozenset())
+        return _Told(json.dumps(data)[:_LONGEST], frozenset())
     for key in ("error", "detail"):
         if data.get(key) and depth < _NESTED:
             return _of(data[key], depth + 1)
@@ -160,7 +163,7 @@ def _parsed(text: str) -> object:
 
 
 def _dumped(data: dict[str, Any]) -> str:
-    return json.dumps(data)[:1000]
+    return json.dumps(data)[:_LONGEST]
 
 
 def _count(value: object, otherwise: int | None) -> int | None:

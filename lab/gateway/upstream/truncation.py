@@ -1,7 +1,7 @@
-"""Tells whether Ollama read the whole of a request: where a request does not fit, it may cut it without a word.
+"""Tells whether a server read the whole of a request: where one does not fit, Ollama and others cut it without a word.
 
-What its versions do, by its source and its reports (ollama issues 3839, 4967, 16800, 17427; pull requests 5371, 12061,
-16428, 17943):
+What the versions of Ollama do, by its source and its reports (ollama issues 3839, 4967, 16800, 17427; pull requests
+5371, 12061, 16428, 17943):
 
 - ``truncate: false`` in a chat makes it an error of what does not fit; known from late in 0.12, unknown fields are
   ignored before. By default whole messages are left out, the oldest first, and then the front of the prompt.
@@ -11,21 +11,22 @@ What its versions do, by its source and its reports (ollama issues 3839, 4967, 1
   counted without what was cached.
 
 A count below the least that a request can have is therefore a cut, or comes of such a release: in either case nobody
-can tell what the model read, so that it is an error and no result.
+can tell what the model read, so that it is an error and no result. llama.cpp and vLLM refuse what does not fit; of any
+other server behind OpenAI's protocol the count is checked where it tells one.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from lab.gateway.request import ChatRequest
 from lab.gateway.upstream.refusals import BYTES_PER_TOKEN
 
 REFUSES_SINCE = (0, 13, 0)
 """From here on ``truncate: false`` is certainly known."""
 
+_REFUSING = ("llama.cpp", "vllm")
 _KEPT, _NEAR = 2, 4
 _PLAUSIBLE = 0.7
 """Of the context: how long a request must be at least, by estimate, for half a context to look like a cut."""
@@ -49,18 +50,26 @@ class Size:
     droppable: int
 
     @classmethod
-    def of(cls, messages: Sequence[dict[str, Any]], body: bytes) -> Size:
+    def of(cls, request: ChatRequest, body: bytes) -> Size:
         """Measures a request.
 
         Args:
-            messages: Its messages as Ollama gets them.
-            body: The whole of it.
+            request: The agent's.
+            body: What the server gets.
         """
-        texts = [str(m["content"]) for m in messages if not m.get("tool_calls")]
-        least = sum(len(text.split()) for text in texts)
-        oldest = [len(str(m["content"]).encode("utf-8", "replace")) for m in messages[:-1] if m["role"] != "system"]
-        droppable = max(oldest) // 2 + _MARKS if oldest else 0
+        least = sum(len(m.text.split()) for m in request.messages if not m.tool_calls)
+        oldest = [m.text for m in request.messages[:-1] if m.role not in ("system", "developer")]
+        droppable = max(len(text.encode("utf-8", "replace")) for text in oldest) // 2 + _MARKS if oldest else 0
         return cls(least, max(least, len(body) // BYTES_PER_TOKEN), droppable)
+
+
+def refuses_what_does_not_fit(server: str) -> bool:
+    """Whether a server behind OpenAI's protocol certainly makes an error of a request that does not fit.
+
+    Args:
+        server: Its product, as ``LiveModel`` has it.
+    """
+    return server.lower().startswith(_REFUSING)
 
 
 def refuses_to_cut(server: str) -> bool:

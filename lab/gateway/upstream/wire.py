@@ -6,7 +6,8 @@ import asyncio
 import email.utils
 import math
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -78,11 +79,13 @@ class Told:
     Attributes:
         prompt_tokens: Tokens of the request; None where it does not tell.
         completion_tokens: Tokens of the answer; None where it does not tell.
+        uncounted: Tokens of the request that came from a cache and that its count may leave out.
         values: What it reads back of the options and of itself; hostile.
     """
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    uncounted: int = 0
     values: dict[str, str] = field(default_factory=dict)
 
 
@@ -127,12 +130,13 @@ async def hear(call: Call, hearer: Hearer, limits: Limits) -> None:
     begun = False
     try:
         async with asyncio.timeout(limits.total), _session(call, limits) as session:
-            response = await _begin(session, call, limits)
+            first_byte = asyncio.get_running_loop().time() + limits.first_byte
+            response = await _begin(session, call, limits, first_byte)
             begun = True
             async with response:
                 if response.status != 200:
                     await _refuse(response, call, limits)
-                await _hear(response, hearer, limits)
+                await _hear(response, hearer, limits, first_byte)
     except Unanswered:
         raise
     except aiohttp.ClientPayloadError as error:
@@ -166,50 +170,61 @@ def _session(call: Call, limits: Limits) -> aiohttp.ClientSession:
     )
 
 
-async def _begin(session: aiohttp.ClientSession, call: Call, limits: Limits) -> aiohttp.ClientResponse:
+async def _begin(
+    session: aiohttp.ClientSession, call: Call, limits: Limits, first_byte: float
+) -> aiohttp.ClientResponse:
     """Sends a request and waits for the head of its answer. A redirect is not followed: it would take the key along."""
     try:
-        async with asyncio.timeout(limits.first_byte):
+        async with asyncio.timeout_at(first_byte):
             return await session.post(call.endpoint.url + call.route, data=call.body, allow_redirects=False)
     except aiohttp.ConnectionTimeoutError:
         raise
     except TimeoutError as error:
-        raise Unanswered(FailureCause.TIMEOUT, f"no byte of an answer within {limits.first_byte:g} s") from error
+        raise _silent(limits) from error
 
 
-async def _hear(response: aiohttp.ClientResponse, hearer: Hearer, limits: Limits) -> None:
-    async for piece in _pieces(response, limits):
-        if await hearer.feed(piece):
-            return
+async def _hear(response: aiohttp.ClientResponse, hearer: Hearer, limits: Limits, first_byte: float) -> None:
+    async with aclosing(_pieces(response, limits, first_byte)) as pieces:
+        async for piece in pieces:
+            if await hearer.feed(piece):
+                return
     await hearer.end()
 
 
-async def _pieces(response: aiohttp.ClientResponse, limits: Limits) -> AsyncIterator[bytes]:
+async def _pieces(response: aiohttp.ClientResponse, limits: Limits, first_byte: float) -> AsyncGenerator[bytes, None]:
     """The bytes of an answer, decompressed, as they come."""
-    size, wait, what = 0, limits.first_byte, "no byte of an answer"
-    while True:
-        try:
-            async with asyncio.timeout(wait):
-                piece = await response.content.readany()
-        except TimeoutError as error:
-            raise Unanswered(FailureCause.TIMEOUT, f"{what} within {wait:g} s") from error
-        if not piece:
-            return
+    try:
+        async with asyncio.timeout_at(first_byte):
+            piece = await response.content.readany()
+    except TimeoutError as error:
+        raise _silent(limits) from error
+    size = 0
+    while piece:
         size += len(piece)
         if size > limits.answer_bytes:
             raise Unanswered(FailureCause.TOO_LARGE, f"the answer is larger than {limits.answer_bytes} bytes")
         yield piece
-        wait, what = limits.idle, "nothing more of the answer"
+        try:
+            async with asyncio.timeout(limits.idle):
+                piece = await response.content.readany()
+        except TimeoutError as error:
+            detail = f"nothing more of the answer within {limits.idle:g} s"
+            raise Unanswered(FailureCause.TIMEOUT, detail) from error
+
+
+def _silent(limits: Limits) -> Unanswered:
+    return Unanswered(FailureCause.TIMEOUT, f"no byte of an answer within {limits.first_byte:g} s")
 
 
 async def _refuse(response: aiohttp.ClientResponse, call: Call, limits: Limits) -> None:
     """Makes an error of an answer that is none."""
-    status = response.status
+    status, body = response.status, b""
     try:
         async with asyncio.timeout(limits.idle):
-            body = await response.content.read(_ERROR_BYTES)
+            while len(body) < _ERROR_BYTES and (piece := await response.content.read(_ERROR_BYTES)):
+                body += piece
     except (aiohttp.ClientError, OSError, TimeoutError):
-        body = b""  # the status tells enough
+        pass  # the status and what there is tell enough
     if 300 <= status < 400:
         where = printable(response.headers.get("location", "nowhere"))
         detail = f"HTTP {status}: a redirect to {where}; redirects are not followed, give the address itself"
