@@ -57,6 +57,7 @@ from lab.cli.run_options import (
     PriceOutOption,
     ProbeOption,
     PullOption,
+    RecordOption,
     RepeatsOption,
     ReuseOption,
     ScopeOption,
@@ -82,6 +83,7 @@ from lab.contamination.plan import (
     load_setup,
     plan_trials,
 )
+from lab.contamination.recordings import check_free, keep_recording
 from lab.contamination.scenarios.library import load_library
 from lab.contamination.selection import Shard, select, take_shard
 from lab.contamination.sessions.base import MIXED, Start
@@ -117,6 +119,7 @@ def run(
     scenarios: ScenariosOption = DEFAULT_SCENARIOS,
     reports: ReportsOption = DEFAULT_REPORTS,
     reuse: ReuseOption = None,
+    record: RecordOption = None,
     start: StartOption = AUTO,
     plan: DryOption = False,
     live: ScopeOption = Scope.REVIEW,
@@ -138,8 +141,7 @@ def run(
     json: JsonOption = False,
 ) -> None:
     """Run scenarios through the agent's real background review and write the report."""
-    if start not in (*Start, AUTO):
-        raise InputError(f"unknown start {start!r}", "use cold, warm or auto")
+    _check_early(start, record)
     sweep_work_directories()
     named = [name for given in models for name in _split(given)]
     if recording := recording_of(named):
@@ -222,6 +224,20 @@ def run(
         environments = {build.name: build.environment for build in prepared}
         answering = live_models(lively, asking, suite) if lively else None
         work_off(suite, isolation, environments, workers, error_budget, json=json, answering=answering)
+        if record:
+            _keep(folder, record)
+
+
+def _check_early(start: str, record: Path | None) -> None:
+    if start not in (*Start, AUTO):
+        raise InputError(f"unknown start {start!r}", "use cold, warm or auto")
+    if record:
+        check_free(record)
+
+
+def _keep(folder: RunFolder, record: Path) -> None:
+    kept = keep_recording(folder, record)
+    console.print(f"recorded: {kept} trials in {safe(str(record))}", soft_wrap=True)
 
 
 def resume(

@@ -185,3 +185,12 @@ ProbeOption = Annotated[
         help="Ask each live model for a tool call before the run, and refuse one that makes none.",
     ),
 ]
+RecordOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--record",
+        metavar="FOLDER",
+        help="Also keep the exchanges alone there, for replay:FOLDER on a machine without the model. Every run folder "
+        "can be replayed as it is; this one is small and has nothing of the agents' homes.",
+    ),
+]

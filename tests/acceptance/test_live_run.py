@@ -51,7 +51,10 @@ def test_a_live_run_is_told_apart_from_its_ceiling_and_replays_without_the_model
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     chosen = ("--backend", bwrap, "--select", "F1-001,F5-001")
-    done = lab("run", *chosen, "--model", spec(double), "--temperature", "0.2", "--json")
+    recording = tmp_path / "recording"
+    done = lab(
+        *("run", *chosen, "--model", spec(double), "--temperature", "0.2", "--record", recording, "--json"),
+    )
     assert done.code == 0, done.err
     found = results(tmp_path / "reports")
     live = {r.scenario: r for r in found if r.model == spec(double) and r.role.value != "twin"}
@@ -77,8 +80,11 @@ def test_a_live_run_is_told_apart_from_its_ceiling_and_replays_without_the_model
     assert lock["live"]["models"][spec(double)]["tools"] == "yes"
     assert lock["live"]["key_env"] == "OPENAI_API_KEY"
 
+    assert {p.name for p in recording.glob("trials/*/*")} == {"requests.jsonl", "result.json"}
     asked_so_far = len(double.requests)
-    again = lab("run", "--backend", bwrap, "--model", f"replay:{folder}", "--reports", tmp_path / "replays", "--json")
+    again = lab(
+        "run", "--backend", bwrap, "--model", f"replay:{recording}", "--reports", tmp_path / "replays", "--json"
+    )
     assert again.code == 0, again.err
     assert "verdicts equal to the recording" in again.err
     assert "9 of 9 trials" in again.err
