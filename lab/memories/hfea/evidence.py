@@ -21,15 +21,16 @@ import snowballstemmer  # type: ignore[import-untyped]  # it comes without types
 from lab.memories.hfea import lexicon
 from lab.retrieval.factstore.tokens import STOPWORDS, fold, terms, words
 
-WINDOW = 2
+WINDOW = 3
 """Most sentences of a text that may answer a question together."""
-THRESHOLD = 0.6
+THRESHOLD = 0.65
 """Least share of the content words; chosen on the development topics of the suite ``fallback``."""
 
 _SENTENCE = re.compile(r"(?:[^.!?…\n]|(?<=\w)[.!?](?=\w))+[.!?…]*|\n|[.!?…]+")
 _RAW_WORD = re.compile(r"\w+(?:[-'’]\w+)*")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _CLOCK = re.compile(r"\d{1,2}(?::\d\d|h\d{0,2}|am|pm)")
+_DAY = re.compile(r"(?P<number>[0-3]?\d)(?P<ordinal>st|nd|rd|th)?|(?P<iso>\d{4}-\d\d-\d\d)")
 _LANGUAGES = ("english", "portuguese")
 
 
@@ -39,8 +40,20 @@ class Kind(StrEnum):
     TIME = "time"
     NUMBER = "number"
     NAME = "name"
-    ATTITUDE = "attitude"
+    TASTE = "taste"
+    FEELING = "feeling"
     ANY = "anything"
+
+
+_ASKING: dict[Kind, frozenset[str]] = {
+    Kind.TIME: lexicon.WHEN | lexicon.WHEN_NOUNS,
+    Kind.NUMBER: lexicon.HOW_MANY | lexicon.QUANTITY_NOUNS,
+    Kind.NAME: lexicon.WHO,
+    Kind.TASTE: lexicon.TASTES,
+    Kind.FEELING: lexicon.FEELINGS,
+    Kind.ANY: frozenset(),
+}
+"""Words of a question of a kind that its answer need not repeat; for an attitude, those one of which it must hold."""
 
 
 @dataclass(frozen=True)
@@ -116,22 +129,18 @@ def question(text: str) -> Question:
     kind = _kind(asked)
     names = _names(text, inner=True)
     anchors = frozenset(term for term in wanted if any(map(str.isdigit, term)) or term in names)
-    asking = lexicon.HOW_MANY | lexicon.WHEN | lexicon.WHO
-    if kind is Kind.TIME:
-        asking |= lexicon.WHEN_NOUNS
-    elif kind is Kind.NUMBER:
-        asking |= lexicon.QUANTITY_NOUNS
-    elif kind is Kind.ATTITUDE:
-        asking |= lexicon.ATTITUDES
-    content = tuple(term for term in wanted if term not in anchors and term not in asking)
+    rest = tuple(term for term in wanted if term not in anchors)
+    # A name alone is no evidence: where nothing else is left, the words that ask must be held as well.
+    content = tuple(term for term in rest if term not in _ASKING[kind]) or rest
     return Question(text, wanted, anchors, content, kind, bool(lexicon.FIRST_PERSON.intersection(asked)))
 
 
 def _kind(asked: Sequence[str]) -> Kind:
     found = set(asked)
     which = bool(found & lexicon.WHICH)
-    if found & lexicon.ATTITUDES:
-        return Kind.ATTITUDE
+    for attitude in (Kind.TASTE, Kind.FEELING):
+        if found & _ASKING[attitude]:
+            return attitude
     if found & lexicon.WHEN or (which and found & lexicon.WHEN_NOUNS):
         return Kind.TIME
     if found & lexicon.HOW_MANY or (which and found & lexicon.QUANTITY_NOUNS):
@@ -140,40 +149,33 @@ def _kind(asked: Sequence[str]) -> Kind:
 
 
 def evidence(asked: Question, statement: Statement, threshold: float = THRESHOLD) -> Evidence | None:
-    """The shortest window of a statement that suffices, the first of equals; None where none does.
+    """The window of a statement that suffices with the greatest share, the shortest and first of equals.
 
     Args:
         asked: The question.
         statement: The statement.
         threshold: Least share of the content words, 0 to 1.
+
+    Returns:
+        The window; None where none suffices.
     """
     if not asked.anchors and not asked.content:
         return None
-    sentences = [found.span() for found in _SENTENCE.finditer(statement.text) if found[0].strip()]
-    for length in range(1, WINDOW + 1):
-        for at in range(len(sentences) - length + 1):
-            window = [statement.text[start:end] for start, end in sentences[at : at + length]]
-            if (judged := _judged(asked, statement, window, threshold)) is not None:
-                share, values, said = judged
-                start = sentences[at][0]
-                start += len(statement.text[start:]) - len(statement.text[start:].lstrip())
-                end = sentences[at + length - 1][1]
-                told = set(words(said))
-                denies, revises = bool(told & lexicon.NEGATIONS), bool(told & lexicon.REVISIONS)
-                return Evidence(statement, start, end, share, values, denies, revises)
-    return None
+    spans = [found.span() for found in _SENTENCE.finditer(statement.text) if found[0].strip()]
+    windows = (spans[at : at + length] for length in range(1, WINDOW + 1) for at in range(len(spans) - length + 1))
+    judged = (seen for window in windows if (seen := _judged(asked, statement, window, threshold)))
+    return max(judged, key=lambda seen: seen.share, default=None)
 
 
 _Values = tuple[tuple[str, frozenset[str]], ...]
 
 
 def _judged(
-    asked: Question, statement: Statement, window: Sequence[str], threshold: float
-) -> tuple[float, _Values, str] | None:
-    said = " ".join(sentence for sentence in window if not sentence.rstrip().endswith("?"))
-    if not said:
-        return None
-    held = _stems(" ".join((*window, statement.author)))
+    asked: Question, statement: Statement, window: Sequence[tuple[int, int]], threshold: float
+) -> Evidence | None:
+    sentences = [statement.text[start:end] for start, end in window]
+    said = " ".join(sentence for sentence in sentences if not sentence.rstrip().endswith("?"))
+    held = _stems(" ".join((*sentences, statement.author)))
     if not all(_held(anchor, held) for anchor in asked.anchors):
         return None
     found = sum(_held(term, held) for term in asked.content)
@@ -181,12 +183,17 @@ def _judged(
     values = _values(said, asked)
     if share < threshold or not _states(asked, statement, said, dict(values)):
         return None
-    return share, values, said
+    start, end = window[0][0], window[-1][1]
+    start += len(sentences[0]) - len(sentences[0].lstrip())
+    told = set(words(said))
+    return Evidence(
+        statement, start, end, share, values, bool(told & lexicon.NEGATIONS), bool(told & lexicon.REVISIONS)
+    )
 
 
 def _states(asked: Question, statement: Statement, said: str, values: dict[str, frozenset[str]]) -> bool:
     """Whether something of the kind asked for is stated."""
-    if asked.kind is Kind.ATTITUDE:
+    if asked.kind in (Kind.TASTE, Kind.FEELING):
         return _states_attitude(asked, statement, said)
     if asked.kind is Kind.ANY:
         known = {stem for term in words(asked.text) for stem in _stem(term)}
@@ -196,9 +203,9 @@ def _states(asked: Question, statement: Statement, said: str, values: dict[str, 
 
 def _states_attitude(asked: Question, statement: Statement, said: str) -> bool:
     told = set(words(said))
-    if not told & lexicon.ATTITUDES:
+    if not told & _ASKING[asked.kind]:
         return False
-    if told & (lexicon.FIRST_PERSON | lexicon.FIRST_PERSON_ATTITUDES):
+    if told & lexicon.FIRST_PERSON:
         if asked.own:
             return statement.own
         return bool(asked.anchors & set(words(statement.author)))
@@ -206,10 +213,11 @@ def _states_attitude(asked: Question, statement: Statement, said: str) -> bool:
 
 
 _COMPARED: dict[Kind, tuple[str, ...]] = {
-    Kind.TIME: ("year", "month", "weekday", "clock", "relative", "number"),
+    Kind.TIME: ("year", "month", "day", "weekday", "clock", "relative"),
     Kind.NUMBER: ("number", "clock", "year"),
     Kind.NAME: ("name",),
-    Kind.ATTITUDE: (),
+    Kind.TASTE: (),
+    Kind.FEELING: (),
     Kind.ANY: ("number", "clock", "name", "month", "weekday"),
 }
 """Values that answer a question of a kind, and in which two answers to it can differ."""
@@ -221,16 +229,34 @@ def _values(said: str, asked: Question) -> _Values:
     told = [word for word in words(said) if word not in known]
     clocks = {word for word in told if _CLOCK.fullmatch(word)}
     years = {word for word in told if _YEAR.fullmatch(word)}
+    weekdays = {day["name"] or day["nome"] for word in told if (day := lexicon.WEEKDAY.fullmatch(word))}
     found = {
         "clock": clocks,
         "year": years,
         "number": {w for w in told if w in lexicon.NUMBERS or any(map(str.isdigit, w))} - clocks - years,
         "month": set(told) & lexicon.MONTHS,
-        "weekday": {word.removesuffix("-feira") for word in told if word in lexicon.WEEKDAYS},
+        "day": _days(words(said)) - known,
+        "weekday": weekdays,
         "relative": set(told) & lexicon.RELATIVE_TIMES,
-        "name": _names(said, inner=False) - known - lexicon.MONTHS - lexicon.WEEKDAYS,
+        "name": _names(said, inner=False) - known - lexicon.MONTHS - weekdays,
     }
     return tuple((name, frozenset(values)) for name, values in found.items() if values)
+
+
+def _days(told: Sequence[str]) -> set[str]:
+    """Numbers that are days of a month: ``dia 8``, ``the 29th``, ``19 de março``, ``2 to 6 April``, ``2026-03-19``."""
+    found = set()
+    for at, word in enumerate(told):
+        day = _DAY.fullmatch(word)
+        if day is None:
+            continue
+        after = (other for other in told[at + 1 :] if other not in lexicon.DAY_LINKS and not _DAY.fullmatch(other))
+        before = told[at - 1] if at else ""
+        if day["ordinal"] or day["iso"] or before in lexicon.DAY_BEFORE | lexicon.MONTHS:
+            found.add(day["iso"] or day["number"])
+        elif next(after, "") in lexicon.MONTHS:
+            found.add(day["number"])
+    return found
 
 
 def contradict(first: Evidence, second: Evidence, kind: Kind) -> bool:
@@ -246,7 +272,7 @@ def contradict(first: Evidence, second: Evidence, kind: Kind) -> bool:
 
 
 def settled(found: Sequence[Evidence], kind: Kind) -> tuple[tuple[Evidence, ...], bool]:
-    """Leaves out what a later statement says that it replaces.
+    """Keeps what holds the question's words best, and of that leaves out what a later statement says it replaces.
 
     Args:
         found: Evidence, best first.
@@ -255,13 +281,15 @@ def settled(found: Sequence[Evidence], kind: Kind) -> tuple[tuple[Evidence, ...]
     Returns:
         The evidence that stands, in its order, and whether a contradiction is left in it.
     """
+    most = max((each.share for each in found), default=0.0)
+    best = [each for each in found if each.share == most]
     replaced = {
         index
-        for index, older in enumerate(found)
-        for newer in found
+        for index, older in enumerate(best)
+        for newer in best
         if newer.revises and newer.statement.time > older.statement.time and contradict(older, newer, kind)
     }
-    left = tuple(each for index, each in enumerate(found) if index not in replaced)
+    left = tuple(each for index, each in enumerate(best) if index not in replaced)
     return left, any(contradict(a, b, kind) for i, a in enumerate(left) for b in left[i + 1 :])
 
 

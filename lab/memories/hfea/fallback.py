@@ -23,7 +23,7 @@ from lab.memories.hfea.citations import Citation, cite, fault_of
 from lab.memories.hfea.evidence import THRESHOLD, Question, Statement, evidence, question, settled
 from lab.memories.hfea.index import ArchiveChanged, ArchiveSearch
 from lab.retrieval.database import open_database
-from lab.retrieval.systems.base import System
+from lab.retrieval.systems.base import Hit, System
 
 TOP = 5
 """Facts of the normal route that are looked at: as many as are injected."""
@@ -58,13 +58,11 @@ class Fact:
     """A fact that the normal route found.
 
     Attributes:
-        fact_id: Row id.
-        score: What it was ranked by.
+        hit: Its place in the ranking.
         statement: Its text, with author and time.
     """
 
-    fact_id: int
-    score: float
+    hit: Hit
     statement: Statement
 
 
@@ -185,7 +183,7 @@ class Fallback:
             SystemFailed: The system could not answer.
         """
         hits = self._system.search(text, TOP).hits
-        return tuple(Fact(hit.fact_id, hit.score, self._facts[hit.fact_id]) for hit in hits)
+        return tuple(Fact(hit, self._facts[hit.fact_id]) for hit in hits)
 
     def ask(self, text: str) -> Answer:
         """Answers a question.

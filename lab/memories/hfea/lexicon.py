@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
@@ -11,7 +13,7 @@ FRAMING = _words(
     "say said says tell told tells mention mentioned mentions remember recall know knew talk talked please find give "
     "exactly happened happen called name named "
     "disse dizer falou falei falar falamos contou contei mencionou mencionei lembra lembro lembrar sabe saber conversa "
-    "conversamos favor exatamente aconteceu chama chamava nome tinha era sao ser vai ficou esta"
+    "conversamos favor according segundo exatamente aconteceu chama chamava nome tinha era sao ser vai ficou esta"
 )
 """Words by which a question asks; an answer has no need of them."""
 
@@ -29,10 +31,15 @@ MONTHS = _words(
     "january february march april may june july august september october november december "
     "janeiro fevereiro marco abril maio junho julho agosto setembro outubro novembro dezembro"
 )
-WEEKDAYS = _words(
-    "monday tuesday wednesday thursday friday saturday sunday segunda terca quarta quinta sexta sabado domingo "
-    "segunda-feira terca-feira quarta-feira quinta-feira sexta-feira"
+WEEKDAY = re.compile(
+    r"(?P<name>monday|tuesday|wednesday|thursday|friday|saturday|sunday|sabado|domingo)s?"
+    r"|(?P<nome>segunda|terca|quarta|quinta|sexta)s?(?:-feiras?)?"
 )
+"""A weekday in singular or plural."""
+DAY_BEFORE = _words("dia dias day")
+"""Words after which a number is a day of a month."""
+DAY_LINKS = _words("de to a e and of the at until ate")
+"""Words that may stand between a day and its month."""
 NUMBERS = _words(
     "two three four five six seven eight nine ten eleven twelve fifteen twenty thirty forty fifty hundred thousand "
     "dois duas tres quatro cinco seis sete oito nove dez onze doze quinze vinte trinta quarenta cinquenta cem mil"
@@ -40,18 +47,21 @@ NUMBERS = _words(
 """Number words; one, um and uma are left out, being articles more often."""
 RELATIVE_TIMES = _words("tomorrow yesterday today noon midnight amanha ontem hoje meio-dia meia-noite")
 
-ATTITUDES = _words(
+TASTES = _words(
     "like likes liked love loves loved hate hates hated prefer prefers preferred enjoy enjoys enjoyed dislike dislikes "
-    "disliked adore adores feel feels felt happy unhappy angry upset sad afraid proud fond favourite favorite "
-    "disappointed annoyed "
+    "disliked adore adores favourite favorite fond "
     "gosto gosta gostam gostou gostava adoro adora adorou amo ama amou odeio odeia odiou detesto detesta prefiro "
-    "prefere preferiu curto curte sinto sente sentiu feliz infeliz triste bravo brava chateado chateada zangado "
-    "zangada medo orgulho orgulhoso orgulhosa favorito favorita preferido preferida decepcionado decepcionada irritado irritada"
+    "prefere preferiu curto curte favorito favorita preferido preferida"
 )
-"""Words by which somebody states what they feel or like."""
-FIRST_PERSON = _words("i i'm my me eu meu minha mim")
-"""Words by which a sentence speaks of who says it. The Portuguese verb forms below do so without a pronoun."""
-FIRST_PERSON_ATTITUDES = _words("gosto adoro amo odeio detesto prefiro curto sinto")
+"""Words by which somebody states what they like or not."""
+FEELINGS = _words(
+    "feel feels felt happy unhappy angry upset sad afraid proud disappointed annoyed "
+    "sinto sente sentiu feliz infeliz triste bravo brava chateado chateada zangado zangada medo orgulho orgulhoso "
+    "orgulhosa decepcionado decepcionada irritado irritada"
+)
+"""Words by which somebody states how they feel."""
+FIRST_PERSON = _words("i eu gosto adoro amo odeio detesto prefiro curto sinto")
+"""Words by which a sentence states the attitude of who says it; Portuguese verbs do so without a pronoun."""
 
 NEGATIONS = _words("not no never n't cannot nao nunca nem sem without nobody ninguem")
 REVISIONS = _words(
