@@ -84,7 +84,7 @@ class Judged:
 class Trigger(Protocol):
     """Decides whether the archive is asked."""
 
-    def __call__(self, asked: Question, found: Sequence[Fact]) -> Judged:
+    def __call__(self, asked: Question, found: Sequence[Fact], /) -> Judged:
         """Judges what the normal route found, best first."""
         ...
 
