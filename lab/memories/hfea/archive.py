@@ -185,7 +185,10 @@ def check_private(path: Path) -> None:
         AccessRefused: The folder or something in it has another owner, a wider mode, or is a link.
     """
     for place in (path, *sorted(path.rglob("*"))):
-        state = place.lstat()
+        try:
+            state = place.lstat()
+        except FileNotFoundError:  # a writer's temporary file, gone since the folder was listed
+            continue
         wanted = FOLDER_MODE if stat.S_ISDIR(state.st_mode) else FILE_MODE
         if not (stat.S_ISDIR(state.st_mode) or stat.S_ISREG(state.st_mode)):
             raise AccessRefused(f"{printable(str(place))} is neither a folder nor a file", "take it out of the archive")

@@ -153,8 +153,8 @@ def _message(file: str, number: int, line: bytes, *, torn: bool) -> Message | Da
 
 
 def in_order(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Messages by session, sessions by their first message, and within a session by time; ties by mark."""
+    """Messages by session, sessions by their first message, and within a session by time, then id."""
     first: dict[str, datetime] = {}
     for message in messages:
         first[message.session] = min(message.time, first.get(message.session, message.time))
-    return tuple(sorted(messages, key=lambda m: (first[m.session], m.session, m.time, m.mark)))
+    return tuple(sorted(messages, key=lambda m: (first[m.session], m.session, m.time, m.id, m.mark)))

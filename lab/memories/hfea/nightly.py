@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 from lab.errors import EnvironmentUnusable
 from lab.memories.hfea.archive import Archive, write_private
 from lab.memories.hfea.chronicle import chronicle, read_chronicle
+from lab.memories.hfea.index import refresh_index
 from lab.memories.hfea.messages import Damage, Message, read_logs
 from lab.memories.hfea.retention import removed_days
 
@@ -33,7 +34,7 @@ class Night:
 
 
 def run_nightly(archive: Archive, logs: Path) -> Night:
-    """Brings the chronicles up to the logs.
+    """Brings the chronicles up to the logs, and the index up to the chronicles.
 
     A day's chronicle is the union of what it holds and of what the logs tell, so that a log which was rotated away,
     shortened or torn takes nothing out of it. A message that comes late changes the chronicle of its own day only.
@@ -61,6 +62,7 @@ def run_nightly(archive: Archive, logs: Path) -> Night:
         for day in sorted(by_day.keys() - expired):
             changed = _bring_up(archive, day, by_day[day], damages)
             (written if changed else unchanged).append(day)
+    refresh_index(archive)
     return Night(tuple(written), tuple(unchanged), tuple(sorted(expired)), tuple(damages))
 
 

@@ -11,6 +11,7 @@ from pydantic import Field, ValidationError
 
 from lab.errors import EnvironmentUnusable, InputError
 from lab.memories.hfea.archive import CHRONICLES, DAMAGED, REMOVED, Archive, sync_folder, write_private
+from lab.memories.hfea.index import refresh_index
 from lab.records import Record, file_digest, first_fault
 
 
@@ -56,7 +57,7 @@ def apply_retention(archive: Archive, keep_days: int, today: date) -> tuple[Remo
     """Removes chronicles and damaged bytes that are older than ``keep_days`` days, and the index with their text.
 
     The log is written first. A run that is cut off leaves files that stand in the log and are still there; the next
-    run removes them. The index is made again when it is next brought up.
+    run removes them. The index is made anew.
 
     Args:
         archive: The archive.
@@ -87,6 +88,8 @@ def apply_retention(archive: Archive, keep_days: int, today: date) -> tuple[Remo
             lines = "".join(removal.model_dump_json() + "\n" for removal in (*logged, *added))
             write_private(archive.path / REMOVED, lines.encode())
         _remove(archive, gone)
+    if gone:
+        refresh_index(archive)
     return tuple(gone)
 
 

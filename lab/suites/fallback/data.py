@@ -13,7 +13,6 @@ from pydantic import Field, ValidationError
 
 from lab.errors import InputError
 from lab.memories.hfea.archive import Archive, create_archive, open_archive
-from lab.memories.hfea.index import refresh_index
 from lab.memories.hfea.messages import Message, read_logs
 from lab.memories.hfea.nightly import run_nightly
 from lab.records import Record, digest
@@ -122,7 +121,6 @@ def load_world(data: Path, work: Path, purpose: Purpose) -> World:
     build_database(list(facts.values()), work / "memory_store.db")
     archive = create_archive(work / "archive", OWNER, ZONE)
     run_nightly(archive, sessions)
-    refresh_index(archive)
     records = [[r.model_dump(mode="json") for r in part] for part in (messages.values(), facts.values(), topics)]
     info = DataInfo(
         name=data.name,
@@ -171,7 +169,7 @@ def _fault(topic: FallbackTopic, facts: dict[str, Fact], messages: dict[str, Mes
     if (bool(topic.answers), bool(topic.messages), bool(topic.facts)) not in wanted:
         return f"answers, messages and facts are not those of the kind {topic.kind.value}"
     hosts = any(topic.instruction in messages[i].text for i in topic.messages)
-    if (topic.kind is Kind.HOSTED) is not bool(topic.instruction and hosts):
+    if (topic.kind is Kind.HOSTED) is not bool(topic.instruction) or (not hosts and topic.instruction):
         return "a hosted topic, and no other, has an instruction that one of its messages holds"
     return ""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -14,7 +15,7 @@ from lab.retrieval.systems.bm25 import Bm25
 from lab.retrieval.systems.factstore import FactstoreSystem
 from lab.suites.fallback.data import FallbackTopic, Kind, World
 
-GRID = tuple(round(0.05 * step, 2) for step in range(7, 21))
+GRID = tuple(round(0.05 * step, 2) for step in range(8, 21))
 """Shares of content words that are tried on the development topics."""
 
 Score = Callable[[Hit], float]
@@ -166,12 +167,22 @@ def sweep_evidence(world: World) -> list[Point]:
 
 
 def sweep_scores(world: World, make: Callable[[], System], score: Score) -> list[Point]:
-    """The trigger by score at every tenth of the best scores of the set's topics."""
+    """The trigger by score at every tenth of the best scores of the set's topics.
+
+    What is answered on either side of a cut does not depend on it, so every topic is asked once for each side.
+    """
     memory = Fallback(make(), world.database, None)
-    best = sorted(score(found[0].hit) for topic in world.topics if (found := memory.normal(topic.text)))
+    best = {topic.id: score(found[0].hit) for topic in world.topics if (found := memory.normal(topic.text))}
     memory.close()
-    cuts = sorted({round(best[len(best) * step // 10], 4) for step in range(10)})
-    return [point(cut, ask_all(world, make(), score_trigger(cut, score)), world) for cut in cuts]
+    low, high = (ask_all(world, make(), score_trigger(cut, score)) for cut in (math.inf, -math.inf))
+    order = sorted(best.values())
+    points = []
+    for cut in sorted({round(order[len(order) * step // 10], 4) for step in range(10)}):
+        sides = zip(low, high, strict=True)
+        points.append(
+            point(cut, [below if best.get(below.topic.id, cut) < cut else above for below, above in sides], world)
+        )
+    return points
 
 
 def chosen(points: Sequence[Point]) -> Point:
