@@ -10,28 +10,18 @@ A question about an attitude also needs its holder: a sentence in the first pers
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
-
-import snowballstemmer  # type: ignore[import-untyped]  # it comes without types
 
 from lab.memories.hfea import lexicon
-from lab.retrieval.factstore.tokens import STOPWORDS, fold, terms, words
+from lab.memories.hfea.values import SENTENCE, Values, holds, names, stem, stems, values
+from lab.retrieval.factstore.tokens import terms, words
 
 WINDOW = 3
 """Most sentences of a text that may answer a question together."""
 THRESHOLD = 0.65
 """Least share of the content words; chosen on the development topics of the suite ``fallback``."""
-
-_SENTENCE = re.compile(r"(?:[^.!?…\n]|(?<=\w)[.!?](?=\w))+[.!?…]*|\n|[.!?…]+")
-_RAW_WORD = re.compile(r"\w+(?:[-'’]\w+)*")
-_YEAR = re.compile(r"(?:19|20)\d\d")
-_CLOCK = re.compile(r"\d{1,2}(?::\d\d|h\d{0,2}|am|pm)")
-_DAY = re.compile(r"(?P<number>[0-3]?\d)(?P<ordinal>st|nd|rd|th)?|(?P<iso>\d{4}-\d\d-\d\d)")
-_LANGUAGES = ("english", "portuguese")
 
 
 class Kind(StrEnum):
@@ -112,7 +102,7 @@ class Evidence:
     start: int
     end: int
     share: float
-    values: tuple[tuple[str, frozenset[str]], ...]
+    values: Values
     negated: bool
     revises: bool
 
@@ -127,8 +117,8 @@ def question(text: str) -> Question:
     asked = words(text)
     wanted = tuple(term for term in terms(text) if term not in lexicon.FRAMING)
     kind = _kind(asked)
-    names = _names(text, inner=True)
-    anchors = frozenset(term for term in wanted if any(map(str.isdigit, term)) or term in names)
+    named = names(text, inner=True)
+    anchors = frozenset(term for term in wanted if any(map(str.isdigit, term)) or term in named)
     rest = tuple(term for term in wanted if term not in anchors)
     # A name alone is no evidence: where nothing else is left, the words that ask must be held as well.
     content = tuple(term for term in rest if term not in _ASKING[kind]) or rest
@@ -161,13 +151,10 @@ def evidence(asked: Question, statement: Statement, threshold: float = THRESHOLD
     """
     if not asked.anchors and not asked.content:
         return None
-    spans = [found.span() for found in _SENTENCE.finditer(statement.text) if found[0].strip()]
+    spans = [found.span() for found in SENTENCE.finditer(statement.text) if found[0].strip()]
     windows = (spans[at : at + length] for length in range(1, WINDOW + 1) for at in range(len(spans) - length + 1))
     judged = (seen for window in windows if (seen := _judged(asked, statement, window, threshold)))
     return max(judged, key=lambda seen: seen.share, default=None)
-
-
-_Values = tuple[tuple[str, frozenset[str]], ...]
 
 
 def _judged(
@@ -175,30 +162,30 @@ def _judged(
 ) -> Evidence | None:
     sentences = [statement.text[start:end] for start, end in window]
     said = " ".join(sentence for sentence in sentences if not sentence.rstrip().endswith("?"))
-    held = _stems(" ".join((*sentences, statement.author)))
-    if not all(_held(anchor, held) for anchor in asked.anchors):
+    held = stems(" ".join((*sentences, statement.author)))
+    if not all(holds(held, anchor) for anchor in asked.anchors):
         return None
-    found = sum(_held(term, held) for term in asked.content)
+    found = sum(holds(held, term) for term in asked.content)
     share = found / len(asked.content) if asked.content else 1.0
-    values = _values(said, asked)
-    if share < threshold or not _states(asked, statement, said, dict(values)):
+    stated = values(said, frozenset(words(asked.text)))
+    if share < threshold or not _states(asked, statement, said, dict(stated)):
         return None
     start, end = window[0][0], window[-1][1]
     start += len(sentences[0]) - len(sentences[0].lstrip())
     told = set(words(said))
     return Evidence(
-        statement, start, end, share, values, bool(told & lexicon.NEGATIONS), bool(told & lexicon.REVISIONS)
+        statement, start, end, share, stated, bool(told & lexicon.NEGATIONS), bool(told & lexicon.REVISIONS)
     )
 
 
-def _states(asked: Question, statement: Statement, said: str, values: dict[str, frozenset[str]]) -> bool:
+def _states(asked: Question, statement: Statement, said: str, stated: dict[str, frozenset[str]]) -> bool:
     """Whether something of the kind asked for is stated."""
     if asked.kind in (Kind.TASTE, Kind.FEELING):
         return _states_attitude(asked, statement, said)
     if asked.kind is Kind.ANY:
-        known = {stem for term in words(asked.text) for stem in _stem(term)}
-        return any(known.isdisjoint(_stem(term)) for term in terms(said) if term not in lexicon.FRAMING)
-    return any(values.get(name) for name in _COMPARED[asked.kind])
+        known = stems(asked.text)
+        return any(known.isdisjoint(stem(term)) for term in terms(said) if term not in lexicon.FRAMING)
+    return any(stated.get(name) for name in _COMPARED[asked.kind])
 
 
 def _states_attitude(asked: Question, statement: Statement, said: str) -> bool:
@@ -221,42 +208,6 @@ _COMPARED: dict[Kind, tuple[str, ...]] = {
     Kind.ANY: ("number", "clock", "name", "month", "weekday"),
 }
 """Values that answer a question of a kind, and in which two answers to it can differ."""
-
-
-def _values(said: str, asked: Question) -> _Values:
-    """What is said beyond the question, by kind of value."""
-    known = set(words(asked.text))
-    told = [word for word in words(said) if word not in known]
-    clocks = {word for word in told if _CLOCK.fullmatch(word)}
-    years = {word for word in told if _YEAR.fullmatch(word)}
-    weekdays = {day["name"] or day["nome"] for word in told if (day := lexicon.WEEKDAY.fullmatch(word))}
-    found = {
-        "clock": clocks,
-        "year": years,
-        "number": {w for w in told if w in lexicon.NUMBERS or any(map(str.isdigit, w))} - clocks - years,
-        "month": set(told) & lexicon.MONTHS,
-        "day": _days(words(said)) - known,
-        "weekday": weekdays,
-        "relative": set(told) & lexicon.RELATIVE_TIMES,
-        "name": _names(said, inner=False) - known - lexicon.MONTHS - weekdays,
-    }
-    return tuple((name, frozenset(values)) for name, values in found.items() if values)
-
-
-def _days(told: Sequence[str]) -> set[str]:
-    """Numbers that are days of a month: ``dia 8``, ``the 29th``, ``19 de março``, ``2 to 6 April``, ``2026-03-19``."""
-    found = set()
-    for at, word in enumerate(told):
-        day = _DAY.fullmatch(word)
-        if day is None:
-            continue
-        after = (other for other in told[at + 1 :] if other not in lexicon.DAY_LINKS and not _DAY.fullmatch(other))
-        before = told[at - 1] if at else ""
-        if day["ordinal"] or day["iso"] or before in lexicon.DAY_BEFORE | lexicon.MONTHS:
-            found.add(day["iso"] or day["number"])
-        elif next(after, "") in lexicon.MONTHS:
-            found.add(day["number"])
-    return found
 
 
 def contradict(first: Evidence, second: Evidence, kind: Kind) -> bool:
@@ -291,32 +242,3 @@ def settled(found: Sequence[Evidence], kind: Kind) -> tuple[tuple[Evidence, ...]
     }
     left = tuple(each for index, each in enumerate(best) if index not in replaced)
     return left, any(contradict(a, b, kind) for i, a in enumerate(left) for b in left[i + 1 :])
-
-
-def _names(text: str, *, inner: bool) -> frozenset[str]:
-    """Capitalised words, folded; with ``inner`` those at the start of a sentence are left out, which all have one."""
-    found = set()
-    for sentence in _SENTENCE.findall(text):
-        for index, match in enumerate(_RAW_WORD.finditer(sentence)):
-            word = match[0].removesuffix("'s").removesuffix("’s")
-            if word[:1].isupper() and not (inner and index == 0):
-                found.add(fold(word))
-    return frozenset(word for word in found if word not in STOPWORDS and word not in lexicon.FRAMING)
-
-
-@lru_cache(maxsize=1 << 15)
-def _stem(word: str) -> frozenset[str]:
-    if any(map(str.isdigit, word)):
-        return frozenset((word,))
-    # Made anew: a stemmer keeps the word that it works on in itself, and threads may ask.
-    return frozenset(snowballstemmer.stemmer(language).stemWord(word) for language in _LANGUAGES)
-
-
-@lru_cache(maxsize=1 << 11)
-def _stems(text: str) -> frozenset[str]:
-    split = {piece for word in words(text) for piece in (word, *re.findall(r"[^\W_]+", word))}
-    return frozenset(stem for word in split for stem in _stem(word))
-
-
-def _held(term: str, held: frozenset[str]) -> bool:
-    return not held.isdisjoint(_stem(term))
