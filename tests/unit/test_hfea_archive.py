@@ -6,12 +6,13 @@ import json
 import os
 import stat
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
 
-from lab.errors import InputError
+from lab.errors import EnvironmentUnusable, InputError
 from lab.memories.hfea.archive import (
     AccessRefused,
     Archive,
@@ -275,3 +276,40 @@ def test_a_backup_overwrites_nothing_and_lies_outside(archive: Archive, tmp_path
         back_up(archive, tmp_path / "backup", NOW)
     with pytest.raises(InputError, match="lies within the archive"):
         back_up(archive, archive.path / "backup", NOW)
+
+
+def test_two_writers_lose_nothing(archive: Archive, logs: Path, tmp_path: Path) -> None:
+    tell(tmp_path / "more", d04="Another of the fourth.", d23="A later one.")
+    with ThreadPoolExecutor(2) as pool:
+        for night in [pool.submit(run_nightly, archive, folder) for folder in (logs, tmp_path / "more") * 4]:
+            night.result()
+    told = [line.message.text for day in archive.days() for line in archive.read(day).lines]
+    assert sorted(told) == sorted(
+        [
+            "The boiler is a Solaris.",
+            "Another of the fourth.",
+            "The gate code is 4471.",
+            "The roof leaks.",
+            "A later one.",
+        ]
+    )
+    assert set(found(archive, "another", "boiler")) == {"d04"}
+
+
+def test_what_a_killed_writer_left_is_in_nobodys_way(archive: Archive, logs: Path, tmp_path: Path) -> None:
+    part = archive.path / "chronicles" / ".2026-03-04.md.part"
+    part.write_bytes(b"half a chro")
+    part.chmod(0o600)
+    (archive.path / "chronicles" / "2026-99-99.md").touch(0o600)
+    assert list(open_archive(archive.path, OWNER).days()) == [date(2026, 3, 4), date(2026, 3, 5), date(2026, 3, 20)]
+    back_up(archive, tmp_path / "backup", NOW)
+    tell(logs, d04="Another.")
+    assert run_nightly(archive, logs).written == (date(2026, 3, 4),)
+    assert not part.exists()
+
+
+def test_an_index_that_cannot_be_written_is_told(archive: Archive, logs: Path) -> None:
+    archive.index.unlink()
+    archive.index.mkdir()
+    with pytest.raises(EnvironmentUnusable, match=r"index\.db cannot be written"):
+        refresh_index(archive)

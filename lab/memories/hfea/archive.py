@@ -16,7 +16,7 @@ import stat
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import date
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -78,20 +78,30 @@ class Archive:
         return self.path / CHRONICLES / f"{day.isoformat()}.md"
 
     def days(self) -> dict[date, Path]:
-        """The days of which there is a chronicle, ascending."""
-        return {date.fromisoformat(path.stem): path for path in sorted((self.path / CHRONICLES).glob("????-??-??.md"))}
+        """The days of which there is a chronicle, ascending; a file of another name is none."""
+        found = {}
+        for path in sorted((self.path / CHRONICLES).glob("????-??-??.md")):
+            with suppress(ValueError):
+                found[date.fromisoformat(path.stem)] = path
+        return found
 
-    def read(self, day: date) -> Read:
-        """Reads a day's chronicle.
+    def bytes_of(self, day: date) -> bytes:
+        """A day's chronicle; empty where there is none.
 
         Raises:
             EnvironmentUnusable: It cannot be read.
         """
         path = self.chronicle(day)
         try:
-            return read_chronicle(path.read_bytes(), day, self.head.zone)
+            return path.read_bytes()
+        except FileNotFoundError:
+            return b""
         except OSError as error:
             raise EnvironmentUnusable(f"{path} cannot be read: {error.strerror}", "look at the disk") from error
+
+    def read(self, day: date) -> Read:
+        """Reads a day's chronicle; see ``bytes_of``."""
+        return read_chronicle(self.bytes_of(day), day, self.head.zone)
 
     def keep_damaged(self, raw: bytes) -> None:
         """Keeps bytes that could not be read, under their digest."""
@@ -101,8 +111,15 @@ class Archive:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Holds the archive against other writers, of this process and of others; waits for them."""
-        descriptor = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, FILE_MODE)
+        """Holds the archive against other writers, of this process and of others; waits for them.
+
+        Raises:
+            EnvironmentUnusable: Nothing can be written there.
+        """
+        try:
+            descriptor = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, FILE_MODE)
+        except OSError as error:
+            raise EnvironmentUnusable(f"{self.path} cannot be locked: {error.strerror}", "look at the disk") from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield

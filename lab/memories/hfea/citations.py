@@ -102,9 +102,9 @@ def _line(citation: Citation, archive: Archive) -> tuple[Line, bytes]:
     """The line that a citation names, and its bytes; ValueError where there is none."""
     named = _FILE.fullmatch(citation.file)
     day = date.fromisoformat(named[1]) if named else None
-    if day is None or not archive.chronicle(day).is_file():
+    data = archive.bytes_of(day) if day else b""
+    if day is None or not data:
         raise ValueError("there is no such chronicle")
-    data = archive.chronicle(day).read_bytes()
     for line in read_chronicle(data, day, archive.head.zone).lines:
         if line.number == citation.line:
             return line, data.split(b"\n")[line.number - 1]

@@ -61,16 +61,16 @@ def refresh_index(archive: Archive) -> tuple[date, ...]:
     with archive.writing():
         try:
             return _refresh(archive)
-        except sqlite3.DatabaseError as error:
-            if isinstance(error, sqlite3.OperationalError):
-                raise explained(error, archive.index) from error
+        except (OSError, sqlite3.OperationalError) as error:
+            raise explained(error, archive.index) from error
+        except sqlite3.DatabaseError:
             archive.index.unlink(missing_ok=True)
             return _refresh(archive)
 
 
 def _refresh(archive: Archive) -> tuple[date, ...]:
     os.close(os.open(archive.index, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, FILE_MODE))
-    chronicles = {day: path.read_bytes() for day, path in archive.days().items()}
+    chronicles = {day: archive.bytes_of(day) for day in archive.days()}
     with closing(sqlite3.connect(archive.index, isolation_level=None)) as connection:
         if connection.execute("PRAGMA user_version").fetchone()[0] != _LAYOUT:
             tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
@@ -152,7 +152,7 @@ class ArchiveSearch:
         path = self._archive.chronicle(day)
         if day not in self._days:
             (sha,) = connection.execute("SELECT sha256 FROM days WHERE day = ?", (day.isoformat(),)).fetchone()
-            data = path.read_bytes() if path.is_file() else b""
+            data = self._archive.bytes_of(day)
             if digest(data) != sha:
                 raise ArchiveChanged(
                     f"{path} is not the chronicle that was indexed", "run the nightly routine, then refresh_index"

@@ -8,7 +8,6 @@ from datetime import date
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from lab.errors import EnvironmentUnusable
 from lab.memories.hfea.archive import Archive, write_private
 from lab.memories.hfea.chronicle import chronicle, read_chronicle
 from lab.memories.hfea.index import refresh_index
@@ -67,11 +66,7 @@ def run_nightly(archive: Archive, logs: Path) -> Night:
 
 
 def _bring_up(archive: Archive, day: date, told: list[Message], damages: list[Damage]) -> bool:
-    path = archive.chronicle(day)
-    try:
-        before = path.read_bytes() if path.exists() else b""
-    except OSError as error:
-        raise EnvironmentUnusable(f"{path} cannot be read: {error.strerror}", "look at the disk") from error
+    path, before = archive.chronicle(day), archive.bytes_of(day)
     messages = {message.mark: message for message in told}
     if before:
         read = read_chronicle(before, day, archive.head.zone)
