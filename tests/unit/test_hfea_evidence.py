@@ -30,6 +30,7 @@ FAILS = {
     "another name": ("When does Genésio come to the studio?", "Otávio comes to the studio on Monday."),
     "another number": ("Where is the order MS-20417?", "Order MS-20418 is at the depot."),
     "a question": ("What is the code of the north gate?", "What is the code of the north gate?"),
+    "a question that holds the words": ("What is the code of the gate?", "Is 7038 the code of the gate?"),
     "no time": ("When is the inspection of the boiler?", "The inspection of the boiler was annoying."),
     "a number is no time": ("When does the plumber come back?", "The plumber comes back with 22 mm of pipe."),
     "no number": ("How many chairs are there in the hall?", "There are chairs in the hall."),

@@ -132,6 +132,25 @@ def read_chronicle(data: bytes, day: date, zone: str) -> Read:
     return Read(tuple(lines), tuple(faults))
 
 
+def read_line(data: bytes, day: date, number: int) -> Line | None:
+    """Reads one message of a chronicle back, and nothing but it.
+
+    Args:
+        data: The file.
+        day: Its day.
+        number: Line, from 1.
+
+    Returns:
+        The message; None where that line is none, or was edited.
+    """
+    rows = data.split(b"\n")[: max(number, 0)]
+    if len(rows) < number or number < 1:
+        return None
+    headings = (_SESSION.fullmatch(row.decode("utf-8", "replace")) for row in reversed(rows) if row.startswith(b"## "))
+    heading = next((found for found in headings if found), None)
+    return _line(number, rows[-1].decode("utf-8", "replace"), day, _unquoted_span(heading[1]) if heading else "")
+
+
 def _unquoted_span(span: str) -> str:
     try:
         return unquote(span[1:-1])

@@ -8,7 +8,7 @@ from datetime import date
 
 from lab.errors import LabError
 from lab.memories.hfea.archive import CHRONICLES, Archive
-from lab.memories.hfea.chronicle import Line, quote, read_chronicle, unquote
+from lab.memories.hfea.chronicle import Line, quote, read_line, unquote
 from lab.memories.hfea.evidence import Evidence
 from lab.memories.hfea.index import Found
 
@@ -105,7 +105,7 @@ def _line(citation: Citation, archive: Archive) -> tuple[Line, bytes]:
     data = archive.bytes_of(day) if day else b""
     if day is None or not data:
         raise ValueError("there is no such chronicle")
-    for line in read_chronicle(data, day, archive.head.zone).lines:
-        if line.number == citation.line:
-            return line, data.split(b"\n")[line.number - 1]
-    raise ValueError("that line is no message")
+    line = read_line(data, day, citation.line)
+    if line is None:
+        raise ValueError("that line is no message")
+    return line, data.split(b"\n")[line.number - 1]

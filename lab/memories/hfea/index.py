@@ -11,11 +11,12 @@ from datetime import date
 
 from lab.errors import InputError, LabError
 from lab.memories.hfea.archive import CHRONICLES, FILE_MODE, Archive
-from lab.memories.hfea.chronicle import Line, read_chronicle
+from lab.memories.hfea.chronicle import Line, read_chronicle, read_line
 from lab.records import digest
 from lab.retrieval.factstore.tokens import indexed, pieces
 from lab.snapshots.sqlite import explained
 
+MEND = "remove index.db, then refresh_index"
 _LAYOUT = 1
 _SCHEMA = f"""
 CREATE TABLE days (day TEXT PRIMARY KEY, sha256 TEXT NOT NULL);
@@ -110,7 +111,7 @@ class ArchiveSearch:
 
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
-        self._days: dict[date, dict[int, Line]] = {}
+        self._days: dict[date, bytes] = {}
 
     @property
     def archive(self) -> Archive:
@@ -139,7 +140,7 @@ class ArchiveSearch:
     def _reading(self) -> Iterator[sqlite3.Connection]:
         path = self._archive.index
         if not path.is_file():
-            raise InputError(f"the archive has no index: {path}", "bring it up: refresh_index")
+            raise InputError(f"the archive has no index: {path}", MEND)
         try:
             with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
                 yield connection
@@ -157,6 +158,8 @@ class ArchiveSearch:
                 raise ArchiveChanged(
                     f"{path} is not the chronicle that was indexed", "run the nightly routine, then refresh_index"
                 )
-            lines = read_chronicle(data, day, self._archive.head.zone).lines
-            self._days[day] = {line.number: line for line in lines}
-        return Found(f"{CHRONICLES}/{path.name}", self._days[day][number])
+            self._days[day] = data
+        line = read_line(self._days[day], day, number)
+        if line is None:
+            raise InputError(f"the archive's index is damaged: {path.name} has no message in line {number}", MEND)
+        return Found(f"{CHRONICLES}/{path.name}", line)
