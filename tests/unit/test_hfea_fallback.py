@@ -171,6 +171,25 @@ def test_contradictions_are_shown_with_both_sides(ask: Callable[..., Fallback]) 
     assert "none says that it replaces the other" in lines.shown()
 
 
+def test_a_later_line_of_the_archive_settles_a_contradiction_of_facts(ask: Callable[..., Fallback], path: Path) -> None:
+    asked = "How many students does the glaze course take?"
+    assert ask().ask(asked).citations == ()
+    for identity, text, time in (
+        ("n1", "The glaze course takes 15 students.", "2026-04-01T12:00:00Z"),
+        ("n2", "The glaze course now takes 12 students.", "2025-04-01T12:00:00Z"),
+        ("n3", "The glaze course now takes 12 students.", "2026-05-01T12:00:00-03:00"),
+    ):
+        row = {"id": identity, "session": "s2", "role": "user", "author": "Ana", "text": text, "time": time}
+        with (path.parent / "logs" / "b.jsonl").open("a") as stream:
+            stream.write(json.dumps(row) + "\n")
+        run_nightly(open_archive(path, OWNER), path.parent / "logs")
+        answer = ask().ask(asked)
+        assert (answer.outcome is Outcome.CONTRADICTION) is (identity != "n3")
+    assert answer.outcome is Outcome.FACTS
+    assert [fact.statement.text for fact in answer.facts] == ["The glaze course takes 12 students."]
+    assert {cited.message for cited in answer.citations} == {"n2", "n3"}
+
+
 def test_another_agent_is_refused_and_gets_no_gap(ask: Callable[..., Fallback]) -> None:
     memory = ask("intruder")
     assert memory.ask("Where is Ana's workshop?").outcome is Outcome.FACTS
