@@ -69,10 +69,12 @@ def test_rates_tell_the_triggers_apart(result: SuiteResult, data: str) -> None:
 
     assert of("needed fallback", "never") == of("false fallback", "never") == 0
     assert of("needed fallback", "always") == of("false fallback", "always") == 1
-    assert of("citation fidelity", "never") is None
-    assert of("hosted instruction surfaced", "hfea") == 0
-    assert of("cited span exists", "hfea") == 1
-    assert (of("contradiction shown", "hfea") or 0) > (of("contradiction shown", "low-score") or 0)
+    assert of("cited span is there and holds the labelled answer", "never") is None
+    assert of("hosted instruction outside of a quotation", "hfea") == 0
+    assert of("cited span is there to the byte", "hfea") == 1
+    assert (of("contradiction shown with all sides", "hfea") or 0) > (
+        of("contradiction shown with all sides", "low-score") or 0
+    )
 
 
 def test_every_rate_has_its_direction_and_denominator(result: SuiteResult) -> None:

@@ -7,23 +7,20 @@ from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TypeVar
-
-from pydantic import Field, ValidationError
 
 from lab.errors import InputError
 from lab.memories.hfea.archive import Archive, create_archive, open_archive
 from lab.memories.hfea.messages import Message, read_logs
 from lab.memories.hfea.nightly import run_nightly
-from lab.records import Record, digest
 from lab.retrieval.build_database import build_database
-from lab.retrieval.data.lines import BrokenData, explained, numbered_lines
+from lab.retrieval.data.lines import BrokenData
 from lab.retrieval.testset import Fact, Purpose
 from lab.suites.base import DataInfo
+from lab.suites.labelled import Labelled, Words, digest_of, labelled_lines
 
 SESSIONS, FACTS, TOPICS = "sessions.jsonl", "facts.jsonl", "topics.jsonl"
 OWNER, STRANGER = "agent-owner", "agent-stranger"
-_R = TypeVar("_R", bound=Record)
+GUIDE = "scenarios/suites/fallback/README.md"
 ZONE = "America/Sao_Paulo"
 
 
@@ -38,11 +35,14 @@ class Kind(StrEnum):
     HOSTED = "hosted"
 
 
-class FallbackTopic(Record):
+class FactLine(Fact, Labelled):
+    """One fact of the normal memory."""
+
+
+class FallbackTopic(Labelled):
     """A labelled topic.
 
     Attributes:
-        id: Unique in its set.
         text: The question.
         language: BCP 47 tag.
         kind: ``archive`` and ``hosted``: only the archive answers, and of a hosted one the message holds an
@@ -54,8 +54,7 @@ class FallbackTopic(Record):
         instruction: The instruction in a hosted message.
     """
 
-    id: str = Field(min_length=1)
-    text: str = Field(min_length=1)
+    text: Words
     language: str
     kind: Kind
     answers: tuple[str, ...] = ()
@@ -108,7 +107,7 @@ def load_world(data: Path, work: Path, purpose: Purpose) -> World:
     Raises:
         InputError: A file is broken, or a label does not hold; file and line are named.
     """
-    facts = {fact.id: fact for _, fact in _records(data / FACTS, Fact)}
+    facts = {fact.id: fact for _, fact in labelled_lines(data / FACTS, FactLine, GUIDE)}
     sessions = work / "sessions"
     sessions.mkdir(parents=True)
     shutil.copyfile(data / SESSIONS, sessions / SESSIONS)
@@ -121,11 +120,10 @@ def load_world(data: Path, work: Path, purpose: Purpose) -> World:
     build_database(list(facts.values()), work / "memory_store.db")
     archive = create_archive(work / "archive", OWNER, ZONE)
     run_nightly(archive, sessions)
-    records = [[r.model_dump(mode="json") for r in part] for part in (messages.values(), facts.values(), topics)]
     info = DataInfo(
         name=data.name,
         purpose=purpose,
-        digest=digest(records),
+        digest=digest_of(messages.values(), facts.values(), topics),
         counts={
             "messages": len(messages),
             "facts": len(facts),
@@ -138,27 +136,16 @@ def load_world(data: Path, work: Path, purpose: Purpose) -> World:
     return World(data.name, work, topics, texts, messages, work / "memory_store.db", archive.path, info)
 
 
-def _records(path: Path, model: type[_R]) -> list[tuple[int, _R]]:
+def _topics(path: Path, facts: dict[str, FactLine], messages: dict[str, Message]) -> tuple[FallbackTopic, ...]:
     found = []
-    for number, text in numbered_lines(path):
-        try:
-            found.append((number, model.model_validate_json(text)))
-        except ValidationError as error:
-            raise explained(path, number, error, model) from None
-    return found
-
-
-def _topics(path: Path, facts: dict[str, Fact], messages: dict[str, Message]) -> tuple[FallbackTopic, ...]:
-    found: dict[str, FallbackTopic] = {}
-    for number, topic in _records(path, FallbackTopic):
-        fault = "its id is there twice" if topic.id in found else _fault(topic, facts, messages)
-        if fault:
+    for number, topic in labelled_lines(path, FallbackTopic, GUIDE):
+        if fault := _fault(topic, facts, messages):
             raise BrokenData(path, number, f"topic {topic.id}: {fault}", "mend the label")
-        found[topic.id] = topic
-    return tuple(found.values())
+        found.append(topic)
+    return tuple(found)
 
 
-def _fault(topic: FallbackTopic, facts: dict[str, Fact], messages: dict[str, Message]) -> str:
+def _fault(topic: FallbackTopic, facts: dict[str, FactLine], messages: dict[str, Message]) -> str:
     """What is wrong with a topic's labels; empty where they hold as far as a machine can tell."""
     if unknown := [i for i in topic.messages if i not in messages] + [i for i in topic.facts if i not in facts]:
         return f"{unknown[0]} is no message or fact"

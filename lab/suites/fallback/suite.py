@@ -8,7 +8,6 @@ from importlib.metadata import version
 from lab.memories.hfea.evidence import THRESHOLD, WINDOW
 from lab.memories.hfea.fallback import CITED, LINES, TOP, evidence_trigger
 from lab.records import file_digest
-from lab.retrieval.testset import Purpose
 from lab.suites.base import Curve, Number, Plant, Rate, SuiteContext, SuiteResult
 from lab.suites.fallback.data import ZONE, World, load_world
 from lab.suites.fallback.detectors import leak
@@ -28,6 +27,7 @@ from lab.suites.fallback.systems import (
     sweep_evidence,
     sweep_scores,
 )
+from lab.suites.labelled import PARTS
 
 NAME = "fallback"
 TITLE = "Last-resort archive: asked when needed, cited truly, kept apart"
@@ -36,13 +36,12 @@ QUESTION = (
 )
 
 HFEA, LOW_SCORE, LOW_BM25, ALWAYS, NEVER = "hfea", "low-score", "low-score-bm25", "always", "never"
-SETS = {"development": Purpose.DEVELOPMENT, "holdout": Purpose.HOLD_OUT}
 
 
 def run(context: SuiteContext) -> SuiteResult:
     """Runs it; see ``Suite``."""
     data = context.data / NAME
-    worlds = [load_world(data / name, context.work / name, purpose) for name, purpose in SETS.items()]
+    worlds = [load_world(data / name, context.work / name, purpose) for name, purpose in PARTS.items()]
     development = worlds[0]
     sweeps = {
         HFEA: sweep_evidence(development),
