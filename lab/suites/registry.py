@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
-from lab.errors import InputError
+from lab.errors import EnvironmentUnusable, InputError
 from lab.records import Record, digest
 from lab.retrieval.arms import Tools
 from lab.runs.folder import RunFolder, write_json
@@ -48,10 +48,14 @@ def suite_module(name: str) -> ModuleType:
 
     Raises:
         InputError: There is none of that name.
+        EnvironmentUnusable: A package that it needs is not installed.
     """
     if name not in NAMES:
         raise InputError(f"no suite is called {name!r}", f"take some of: {', '.join(NAMES)}")
-    return importlib.import_module(f"lab.suites.{name}.suite")
+    try:
+        return importlib.import_module(f"lab.suites.{name}.suite")
+    except ModuleNotFoundError as error:
+        raise EnvironmentUnusable(f"suite {name} needs the package {error.name}", "pip install '.[bench]'") from error
 
 
 def run_suites(
