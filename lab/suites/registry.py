@@ -32,10 +32,11 @@ class SuiteResults(Record):
         suites: One result for each.
     """
 
-    schema_version: int = 1
     run_id: str
     lab_version: str
     suites: tuple[SuiteResult, ...]
+
+    schema_version: int = 1
 
     @property
     def sound(self) -> bool:
