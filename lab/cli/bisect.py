@@ -14,7 +14,7 @@ from lab.cli.build import prepare
 from lab.cli.output import console, print_json, safe, stdout
 from lab.cli.places import DEFAULT_SCENARIOS, BackendOption, BaseOption, JsonOption, ScenariosOption, setup_path
 from lab.contamination.bisect import Bisection, Shown, bisect
-from lab.contamination.plan import SESSION_LIMITS, check_models, check_once, load_setup
+from lab.contamination.plan import SESSION_LIMITS, check_once, check_scripted, load_setup
 from lab.contamination.scenarios.library import load_library, load_scenario
 from lab.contamination.scenarios.scenario import Scenario
 from lab.contamination.selection import select
@@ -51,7 +51,7 @@ def bisect_command(
     sweep_work_directories()
     case = _scenario(scenario, scenarios)
     chosen = load_setup(setup_path(setup))
-    check_models([model])
+    check_scripted(model)
     specs = split_sources(builds)
     check_once("build", [parse_source(spec).name for spec in specs])
     isolation = select_backend(backend)

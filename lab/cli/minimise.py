@@ -15,6 +15,7 @@ from lab.cli.places import BaseOption, JsonOption
 from lab.contamination.minimise.reduce import Size, plain
 from lab.contamination.minimise.search import Ending, KnownOutcomes, Search, Step
 from lab.contamination.outcome import Outcome
+from lab.contamination.plan import check_scripted
 from lab.contamination.scenarios.scenario import Scenario
 from lab.contamination.single import find_trial, read_result, run_alone
 from lab.contamination.suite import Suite
@@ -105,6 +106,7 @@ def _search(
 ) -> tuple[Search, Ending]:
     """Prepares the run's own build again and searches in it, with progress."""
     planned, locked = suite.trials[name], suite.locked
+    check_scripted(planned["model"])
     setup, role = locked.setups[planned["setup"]], locked.identity(name).role
     backend = select_backend(locked.backend)
     build = locked.builds[planned["build"]]

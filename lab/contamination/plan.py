@@ -25,6 +25,7 @@ from lab.records import Role, digest
 from lab.runs.folder import SAFE_ID, RunFolder, write_atomic, write_json
 from lab.runs.lock import make_lock, new_run_id
 from lab.runs.retries import load_retries
+from lab.text import printable
 
 LOCK, PLAN = "lock.json", "plan.json"
 SCENARIOS = "scenarios"
@@ -80,6 +81,16 @@ def check_models(models: Sequence[str]) -> list[ModelSpec]:
             policy_named(spec.name)
     check_once("model", [spec.text for spec in specs])
     return specs
+
+
+def check_scripted(model: str) -> None:
+    """Checks the name of a model where trials are run one by one, outside of a run with its lock and its budget.
+
+    Raises:
+        InputError: It is not known, or a live one.
+    """
+    if check_models([model])[0].is_live:
+        raise InputError(f"model {printable(model)!r} is live: it answers in a run only", "lab run --model …")
 
 
 def check_once(what: str, names: Sequence[str]) -> None:

@@ -12,7 +12,7 @@ from lab.agents.hermes.sources import DEFAULT_BUILD
 from lab.agents.select import agent_for
 from lab.cli.build import prepare
 from lab.cli.places import DEFAULT_SCENARIOS, setup_path
-from lab.contamination.plan import SESSION_LIMITS, Build, check_models, load_setup
+from lab.contamination.plan import SESSION_LIMITS, Build, check_scripted, load_setup
 from lab.contamination.scenarios.library import load_scenario
 from lab.contamination.scenarios.scenario import Scenario
 from lab.contamination.single import run_alone
@@ -93,7 +93,7 @@ class TrialRunner(contextlib.ExitStack):
         return self._done[wanted]
 
     def _run(self, wanted: Wanted) -> LabTrial:
-        check_models([wanted.model])
+        check_scripted(wanted.model)
         scenario = self._scenario(wanted.scenario)
         if wanted.twin and not scenario.twin:
             raise InputError(f"{scenario.id} has no twin", "name a scenario of an adversarial family")

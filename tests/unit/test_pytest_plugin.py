@@ -95,7 +95,7 @@ def test_only_a_decided_verdict_passes_and_no_evidence_is_an_error(tmp_path: Pat
     [
         ("", "lab_trial needs to know which trial"),
         ("@pytest.mark.lab('F1-001', bogus=1)", "the mark lab is not understood"),
-        ("@pytest.mark.lab('F1-001', model='ollama:x')", "model 'ollama:x' is not known"),
+        ("@pytest.mark.lab('F1-001', model='ollama:x')", "model 'ollama:x' is live: it answers in a run only"),
         ("@pytest.mark.lab('F9-999')", "F9-999.yaml"),
         ("@pytest.mark.lab('F5-001', twin=True)", "F5-001 has no twin"),
         ("@pytest.mark.lab('F1-001', setup='nonsense')", "no setup is named 'nonsense'"),
