@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from lab.memories.peers import arms as peers
 from lab.retrieval.arms import KINDS, ArmKind
 
-MEMORY_KINDS: Mapping[str, ArmKind] = {}
+MEMORY_KINDS: Mapping[str, ArmKind] = {**peers.KINDS}
 """The arms of the memory architectures by name."""
 
 ALL_KINDS: Mapping[str, ArmKind] = {**KINDS, **MEMORY_KINDS}

@@ -47,11 +47,11 @@ class Tools:
 
     Args:
         indexes: Makes the maker of embedding indexes.
-        backend: Isolation of the real plugin.
+        backend: Isolation of systems that run in a sandbox.
     """
 
     def __init__(self, indexes: Callable[[], DenseIndexes], backend: str = "auto") -> None:
-        self._indexes, self._backend = indexes, backend
+        self._indexes, self.backend = indexes, backend
         self._plugins: dict[bool, WorkerProgram] = {}
 
     @cached_property
@@ -67,7 +67,7 @@ class Tools:
     def plugin(self, *, numpy: bool) -> WorkerProgram:
         """The real plugin in its sandbox."""
         if numpy not in self._plugins:
-            self._plugins[numpy] = plugin_program(self._backend, numpy=numpy)
+            self._plugins[numpy] = plugin_program(self.backend, numpy=numpy)
         return self._plugins[numpy]
 
 
