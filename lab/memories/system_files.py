@@ -50,7 +50,7 @@ def load_system_files(paths: Sequence[Path], known: Collection[str]) -> dict[str
             if name in known or name in found:
                 raise InputError(f"{path}: there is an arm {name} already", "give yours another name")
             if not isinstance(kind, ArmKind):
-                raise InputError(f"{path}: {TABLE}[{name!r}] is a {type(kind).__name__}, no ArmKind", _MEND)
+                raise InputError(f"{path}: {TABLE}[{name!r}] is no ArmKind but of type {type(kind).__name__}", _MEND)
             found[name] = ArmKind(kind.label, partial(_guarded, path, origin, kind.make))
     return found
 
