@@ -135,7 +135,67 @@ class Mem0:
         self.memory.close()
 
 
-SYSTEMS = {"memorine": Memorine, "mem0": Mem0}
+class Mempalace:
+    """``mempalace`` on its exact store: the nearest by vector, ordered again by its own sum of cosine and BM25."""
+
+    def __init__(self, place: Path) -> None:
+        os.environ["MEMPALACE_BACKEND"] = "sqlite_exact"
+        from mempalace import embedding, palace, searcher
+
+        given: dict[tuple[str, str], list[float]] = {}
+
+        class Given:
+            """Vectors that the lab has made: those of facts as documents, those of queries as queries."""
+
+            def embed_query(self, input: list[str]) -> list[list[float]]:
+                return [given["query", text] for text in input]
+
+            def embed_documents(self, input: list[str]) -> list[list[float]]:
+                return [given["document", text] for text in input]
+
+        embedding.configured_embedding_function = Given
+        self.given, self.place, self.searcher = given, str(place), searcher
+        self.drawers = palace.get_collection(self.place, create=True)
+        # Closets are pointers that its miner writes, which reads files; what is stored directly has none.
+        self.legs = {"vector": True, "bm25": True, "closets": False}
+
+    def add(self, facts: list[dict[str, Any]]) -> None:
+        """Files facts, each from a source of its own: of one source it shows one drawer."""
+        self.given.update({("document", fact["text"]): fact["vector"] for fact in facts})
+        self.drawers.add(
+            documents=[fact["text"] for fact in facts],
+            ids=[str(fact["id"]) for fact in facts],
+            metadatas=[{"wing": OWNER, "room": "facts", "source_file": str(fact["id"])} for fact in facts],
+        )
+        self.given.clear()
+
+    def count(self) -> int:
+        """Memories that it holds."""
+        return int(self.drawers.count())
+
+    def search(self, query: str, k: int, vector: list[float] | None) -> list[dict[str, Any]]:
+        """Its search as its server calls it, best first; it tells an order and the two parts of its sum."""
+        self.given["query", query] = vector or []
+        answer = self.searcher.search_memories(query, self.place, n_results=k)
+        self.given.clear()
+        if "error" in answer:
+            raise RuntimeError(answer["error"])
+        return [
+            {
+                "fact_id": int(one["source_path"]),
+                "parts": {"vector": one["similarity"], "bm25": one["bm25_score"]},
+            }
+            for one in answer["results"]
+        ]
+
+    def close(self) -> None:
+        """Lets go of the store, which empties its log into it."""
+        from mempalace.backends.registry import reset_backends
+
+        reset_backends()
+
+
+SYSTEMS = {"memorine": Memorine, "mem0": Mem0, "mempalace": Mempalace}
 
 
 class Worker:

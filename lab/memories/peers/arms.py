@@ -16,5 +16,9 @@ KINDS: Mapping[str, ArmKind] = {
         "peer: memorine, words and weights; a recall changes what it finds next",
         lambda tools: Peer("memorine", None, tools.backend),
     ),
+    "mempalace": ArmKind(
+        "peer: mempalace on its own exact store, vectors of the lab's embedder, words in its re-ranking",
+        lambda tools: Peer("mempalace", tools.indexes, tools.backend),
+    ),
 }
 """The arms by name, which is that of the peer's lock file."""

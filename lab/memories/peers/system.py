@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -174,7 +175,8 @@ class Peer:
         # A peer leaves equal scores in an order of its own; here they stand as in every ranking.
         hits.sort(key=lambda hit: (-round(hit.score, SCORE_DIGITS), hit.fact_id))
         channels = tuple(leg for leg, on in self._legs.items() if on)
-        confidence = max((hit.parts["vector"] for hit in hits), default=None) if self._legs.get("vector") else None
+        # Where other legs take part, the nearest by vector may not be among the hits.
+        confidence = max((hit.parts["vector"] for hit in hits), default=None) if channels == ("vector",) else None
         return Ranking(tuple(hits), {**seconds, "peer": answer["seconds"]}, channels, confidence=confidence)
 
     def close(self) -> None:
@@ -230,11 +232,12 @@ class Peer:
             raise SystemFailed(f"{self.name} tried to reach a network: {answer['attempts'][0]}", "it must run offline")
 
     def _vector(self, query: str) -> tuple[list[float] | None, dict[str, float]]:
-        """A query's vector, embedded as a query, never as a document."""
+        """A query's vector, embedded as a query, never as a document; and the seconds that it took."""
         if self._indexes is None:
             return None, {}
+        started = time.perf_counter()
         try:
             found = self._indexes.embedder.embed([query], Kind.QUERY, self._indexes.timeout)
         except EmbeddingFailed as error:
             raise SystemFailed(f"{error.cause}: {error.message}", error.mend) from error
-        return found[0].tolist(), {}
+        return found[0].tolist(), {"embed": time.perf_counter() - started}
