@@ -34,9 +34,10 @@ def guard(event: str, arguments: tuple[Any, ...]) -> None:
     """Audit hook: refuses and remembers what would reach a network."""
     if event not in _NETWORK:
         return
-    if isinstance(arguments[0], socket.socket) and arguments[0].family == socket.AF_UNIX:
+    of_socket = isinstance(arguments[0], socket.socket)
+    if of_socket and arguments[0].family == socket.AF_UNIX:
         return
-    ATTEMPTS.append(f"{event} {arguments[-1] if event.startswith('socket.con') else arguments[0]}"[:200])
+    ATTEMPTS.append(f"{event} {arguments[-1] if of_socket else arguments[0]}"[:200])
     raise PermissionError(f"{event}: there is no network here")
 
 

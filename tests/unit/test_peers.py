@@ -66,11 +66,18 @@ def test_the_guard_refuses_networks_and_nothing_else(worker: ModuleType) -> None
         worker.guard("socket.connect", (local, "/run/x"))
         worker.guard("open", ("/etc/hosts", "r", 0))
         assert worker.ATTEMPTS == []
-        with pytest.raises(PermissionError):
-            worker.guard("socket.connect", (remote, ("192.0.2.1", 443)))
-        with pytest.raises(PermissionError):
-            worker.guard("socket.getaddrinfo", ("example.org", 443, 0, 0, 0))
-    assert worker.ATTEMPTS == ["socket.connect ('192.0.2.1', 443)", "socket.getaddrinfo example.org"]
+        for event, arguments in (
+            ("socket.connect", (remote, ("192.0.2.1", 443))),
+            ("socket.sendto", (remote, ("192.0.2.1", 53))),
+            ("socket.getaddrinfo", ("example.org", 443, 0, 0, 0)),
+        ):
+            with pytest.raises(PermissionError):
+                worker.guard(event, arguments)
+    assert worker.ATTEMPTS == [
+        "socket.connect ('192.0.2.1', 443)",
+        "socket.sendto ('192.0.2.1', 53)",
+        "socket.getaddrinfo example.org",
+    ]
 
 
 def test_a_stores_digest_is_of_names_and_bytes(worker: ModuleType, tmp_path: Path) -> None:
