@@ -42,7 +42,8 @@ def quality_figure(result: SetResult, measure: str, name: str) -> Figure | None:
                 values,
                 ys,
                 xerr=[lows, highs],
-                fmt=MARKS[number % len(MARKS)],
+                # After a round of colours the marks are others, so that no two arms look the same.
+                fmt=MARKS[(number + number // len(INKS)) % len(MARKS)],
                 color=INKS[number % len(INKS)],
                 markersize=5,
                 linewidth=1.2,
