@@ -46,6 +46,7 @@ from lab.contamination.sessions.base import Sessions, give_to_sandbox
 from lab.contamination.sessions.cold import ColdSessions
 from lab.contamination.sessions.warm import WarmSessions
 from lab.contamination.trial import Bench, run_trial
+from lab.gateway.answers import ScriptedAnswers
 from lab.gateway.policies.base import Script
 from lab.gateway.policies.scripted import policy_named
 from lab.gateway.server import GatewayHost
@@ -194,8 +195,8 @@ def endpoint(
     """The lab's endpoint at a port of the host, by the sandbox's own relay, which is up when the context begins."""
     gateway = gateways.open(
         socket=path,
-        script=script,
-        policy=policy_named(policy),
+        answers=ScriptedAnswers(policy_named(policy), script),
+        delivered=script.delivered,
         record=folder / f"{path.name}.jsonl",
         phase="session",
         model=MODEL_NAME,

@@ -55,6 +55,18 @@ class ErrorBudgetExceeded(LabError):
     exit_code = ExitCode.ERROR_BUDGET
 
 
+class VerdictsDiffer(LabError):
+    """What must be the same is not: a replay judged otherwise than its recording."""
+
+    exit_code = ExitCode.GATE_FAILED
+
+
+class BudgetSpent(LabError):
+    """What a run may spend on live models is spent; what has ended is kept and the run can go on."""
+
+    exit_code = ExitCode.ERROR_BUDGET
+
+
 class SandboxError(LabError):
     """The sandbox did not run its program to an end of its own; never a statement about the agent.
 

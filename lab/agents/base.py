@@ -243,6 +243,10 @@ class Agent(StoreMap, Protocol):
         """The writes that a tool call asks for; empty for a call that writes nothing."""
         ...
 
+    def comparable(self, request: bytes) -> bytes:
+        """A request without what differs between two sessions that are the same: random ids, times, the date."""
+        ...
+
     def decision(self, answer: str) -> Decision:
         """What the agent's guards did, by the tool's answer."""
         ...

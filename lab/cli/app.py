@@ -31,9 +31,11 @@ from lab.cli import (
     lint,
     merge,
     minimise,
+    models,
     report,
     run,
     snapshot,
+    suite,
     validate,
 )
 from lab.cli.output import console, print_error
@@ -68,11 +70,13 @@ app.command("compare")(compare.compare_command)
 app.command("minimise")(minimise.minimise)
 app.command("bisect")(bisect.bisect_command)
 app.command("clean")(clean.clean)
+app.command("suite")(suite.suite)
 app.add_typer(bench.app, name="bench")
 app.add_typer(agent.app, name="agent")
 app.add_typer(export.app, name="export")
 app.add_typer(factstore.app, name="factstore")
 app.add_typer(history.app, name="history")
+app.add_typer(models.app, name="models")
 app.add_typer(snapshot.app, name="snapshot")
 
 

@@ -84,7 +84,10 @@ def run_bench(request: Request, *, json: bool) -> None:
     names = list(dict.fromkeys((*(request.arms or DEFAULT_ARMS), *own)))
     absent = list(request.absent)
     with one_thread():
-        tools = Tools(lambda: _indexes(request), request.backend)
+        tools = Tools(
+            lambda: dense_indexes(request.embedder, request.ollama_host, request.snapshots, request.embed_timeout),
+            request.backend,
+        )
         arms = make_arms(names, tools, {**ALL_KINDS, **own}, absent.append if request.whatever_runs else None)
         sets = frozen_sets(request.topics, request.scenarios, request.snapshots, request.snapshot)
         facts = {"embedder": None, "vectors": [], **_common_facts()}
@@ -241,13 +244,21 @@ def load_named(spec: str, scenarios: Path) -> TestSet:
     return testset.model_copy(update={"stores": stores})
 
 
-def _indexes(request: Request) -> DenseIndexes:
+def dense_indexes(embedder: str, host: str | None, snapshots: Path, timeout: float) -> DenseIndexes:
+    """What makes the embedding indexes of a run; vectors are kept beside the snapshots.
+
+    Args:
+        embedder: Name of the embedder.
+        host: Address of the Ollama server; None for its own default.
+        snapshots: Folder of snapshots.
+        timeout: Seconds that the embedding of one query may take.
+    """
     from lab.retrieval.embedders.index import DenseIndexes  # noqa: PLC0415
     from lab.retrieval.embedders.select import embedder_for  # noqa: PLC0415
 
-    embedder = embedder_for(request.embedder, host=request.ollama_host)
-    request.snapshots.mkdir(parents=True, exist_ok=True)
-    return DenseIndexes(embedder, request.snapshots / VECTORS, request.embed_timeout)
+    chosen = embedder_for(embedder, host=host)
+    snapshots.mkdir(parents=True, exist_ok=True)
+    return DenseIndexes(chosen, snapshots / VECTORS, timeout)
 
 
 def _embedding_facts(indexes: DenseIndexes, snapshots: Sequence[Snapshot]) -> dict[str, Any]:

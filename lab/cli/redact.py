@@ -6,11 +6,19 @@ import os
 from pathlib import Path
 from typing import Any
 
+from lab.contamination.secrets import SHORTEST
 from lab.errors import InputError
 
 NAMES, PATTERNS = "values_from_env", "patterns"
 VARIABLES = {NAMES: ("LAB_REDACT", ","), PATTERNS: ("LAB_REDACT_PATTERNS", "\n")}
 """Where each list goes: like every option, it stands in a variable first and in ``lab.toml`` next."""
+
+
+def declare_key(variable: str) -> None:
+    """Makes the value of a variable a secret of this process, whatever its name and form."""
+    if len(os.environ.get(variable, "")) >= SHORTEST:
+        names, between = VARIABLES[NAMES]
+        os.environ[names] = between.join(filter(None, (os.environ.get(names, ""), variable)))
 
 
 def declare_secrets(path: Path, table: Any) -> None:

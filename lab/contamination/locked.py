@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.agents.base import Setup
+from lab.contamination.live import Live
 from lab.contamination.observe.judge import TrialIdentity
 from lab.contamination.plan import PLAN
 from lab.contamination.sessions.base import Starts
@@ -66,6 +67,8 @@ class Locked:
         retries: Which errors are tried again.
         shard: ``2/4``; empty for a whole run.
         whole: Of a shard, the digests of all scenarios of the selection by id.
+        live: What its live models are; None where it has none.
+        recording: Folder of the run whose recording answers; empty where models do.
     """
 
     builds: dict[str, LockedBuild]
@@ -79,6 +82,8 @@ class Locked:
     retries: RetryTable
     shard: str
     whole: dict[str, str]
+    live: Live | None = None
+    recording: str = ""
 
     def identity(self, trial: str) -> TrialIdentity:
         """Which trial this is."""
@@ -157,6 +162,8 @@ def _read(lock: Mapping[str, Any], plan: Mapping[str, Any]) -> Locked:
         retries=RetryTable.model_validate(lock["retries"]) if "retries" in lock else load_retries(),
         shard=str(lock.get("shard", "")),
         whole={str(name): str(value) for name, value in lock.get("whole", {}).items()},
+        recording=str(lock["replayed"]["folder"]) if lock.get("replayed") else "",
+        live=Live.model_validate(lock["live"]) if lock.get("live") else None,
     )
 
 

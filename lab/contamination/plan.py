@@ -11,14 +11,16 @@ import yaml
 from pydantic import ValidationError
 
 from lab.agents.base import Setup
+from lab.contamination.live import Live
 from lab.contamination.scenarios.scenario import Scenario
 from lab.contamination.secrets import Secrets
 from lab.contamination.selection import Shard, take_shard
 from lab.contamination.sessions.base import Starts
 from lab.errors import EnvironmentUnusable, InputError
-from lab.gateway.policies.base import SCRIPTED
 from lab.gateway.policies.scripted import policy_named
+from lab.gateway.upstream.live import Scope
 from lab.isolation.base import Backend, Limits, PreparedEnvironment
+from lab.models.spec import ModelSpec, Provider, parse_model
 from lab.records import Role, digest
 from lab.runs.folder import SAFE_ID, RunFolder, write_atomic, write_json
 from lab.runs.lock import make_lock, new_run_id
@@ -66,17 +68,18 @@ def load_setup(path: Path) -> Setup:
         raise InputError(f"{path} is not a setup: {str(error).splitlines()[0]}", "see docs/setups.md") from error
 
 
-def check_models(models: Sequence[str]) -> None:
+def check_models(models: Sequence[str]) -> list[ModelSpec]:
     """Checks the names of models; a plan checks them again, but only once its builds are prepared.
 
     Raises:
         InputError: A model is not known or named twice.
     """
-    for model in models:
-        if not model.startswith(SCRIPTED):
-            raise InputError(f"model {model!r} is not known", "scripted:<policy>, e.g. scripted:always-write")
-        policy_named(model.removeprefix(SCRIPTED))
-    check_once("model", models)
+    specs = [parse_model(model) for model in models]
+    for spec in specs:
+        if spec.provider is Provider.SCRIPTED:
+            policy_named(spec.name)
+    check_once("model", [spec.text for spec in specs])
+    return specs
 
 
 def check_once(what: str, names: Sequence[str]) -> None:
@@ -99,8 +102,11 @@ def plan_trials(
     models: Sequence[str],
     repeats: int = 1,
     seed: int = 0,
+    live: Live | None = None,
 ) -> list[dict[str, Any]]:
     """Lists the trials: every scenario and its twin × build × setup × model × repeat, in a fixed order.
+
+    A scenario in which the foreground is to write has no trial under a model that answers reviews alone.
 
     Args:
         scenarios: Scenarios to run.
@@ -108,23 +114,27 @@ def plan_trials(
         setups: Setups of each build.
         models: Models that answer the agent.
         repeats: Trials of each cell.
-        seed: What the seeds of the trials are derived from; changes neither their order here nor their cells.
+        seed: What the seeds of the trials are derived from; changes neither their order here nor the cells of scripted
+            models.
+        live: What the live ones among the models are.
 
     Raises:
         InputError: A name is not known, stands twice or is fit for no folder, or there is nothing to run.
     """
-    check_models(models)
+    specs = check_models(models)
     check_once("setup", [s.name for s in setups])
     check_once("build", [b.name for b in builds])
     trials = []
     for build in builds:
         for setup in setups:
-            for model in models:
+            for spec in specs:
                 for scenario in scenarios:
+                    if spec.is_live and scenario.writes_itself and (live is None or live.scope is Scope.REVIEW):
+                        continue
                     roles = [scenario.role, Role.TWIN] if scenario.twin else [scenario.role]
                     for role in roles:
                         trials += [
-                            _planned(scenario, role, build, setup, model, repeat, seed)
+                            _planned(scenario, role, build, setup, spec, repeat, seed, live)
                             for repeat in range(1, repeats + 1)
                         ]
     if not trials:
@@ -136,27 +146,35 @@ def plan_trials(
 
 
 def _planned(
-    scenario: Scenario, role: Role, build: Build, setup: Setup, model: str, repeat: int, seed: int
+    scenario: Scenario,
+    role: Role,
+    build: Build,
+    setup: Setup,
+    spec: ModelSpec,
+    repeat: int,
+    seed: int,
+    live: Live | None,
 ) -> dict[str, Any]:
+    own_seed = trial_seed(seed, scenario.id, repeat)
     name = f"{scenario.id}-twin" if role is Role.TWIN else scenario.id
     cell = {
         "scenario": scenario.digest,
         "role": role,
         "build": build.environment.digest,
         "setup": setup.model_dump(mode="json"),
-        "model": model,
+        "model": live.cell(spec.text, own_seed) if spec.is_live and live else spec.text,
     }
     return {
-        "trial": f"{name}.{build.name}.{setup.name}.{model.replace(':', '-')}.r{repeat}",
+        "trial": f"{name}.{build.name}.{setup.name}.{spec.slug}.r{repeat}",
         "cell": digest(cell),
         "scenario": scenario.id,
         "family": scenario.family.value,
         "role": role.value,
         "build": build.name,
         "setup": setup.name,
-        "model": model,
+        "model": spec.text,
         "repeat": repeat,
-        "seed": trial_seed(seed, scenario.id, repeat),
+        "seed": own_seed,
     }
 
 
@@ -192,6 +210,8 @@ def create_run(
     limits: Limits = SESSION_LIMITS,
     reused: str = "",
     starts: Starts | None = None,
+    live: Live | None = None,
+    replayed: Mapping[str, str] | None = None,
 ) -> RunFolder:
     """Makes a run folder with its plan, its lock and copies of its scenarios.
 
@@ -208,6 +228,8 @@ def create_run(
         limits: Bounds of a session.
         reused: Id of the run from which equal cells will be taken over; empty for none.
         starts: How sessions are started; cold by default. No cell depends on it.
+        live: What the live ones among the models are.
+        replayed: The run whose recording answers: its id, and the folder where it lies.
 
     Raises:
         InputError: Nothing to run, a name is not known, or a scenario holds a secret.
@@ -216,7 +238,7 @@ def create_run(
     """
     mine = take_shard(scenarios, shard) if shard else list(scenarios)
     Secrets.of().refuse(mine)
-    trials = plan_trials(mine, builds, setups, models, repeats, seed)
+    trials = plan_trials(mine, builds, setups, models, repeats, seed, live)
     status = backend.status()
     if not status.usable:
         raise EnvironmentUnusable(status.problem, status.mend)
@@ -238,6 +260,8 @@ def create_run(
         "start": starts.word,
         "cold_starts": dict(starts.cold),
         "limits": {"memory_bytes": limits.memory_bytes, "wall_seconds": limits.wall_seconds},
+        **({"live": live.model_dump(mode="json")} if live else {}),
+        **({"replayed": dict(replayed)} if replayed else {}),
     }
     folder = RunFolder.create(root, new_run_id(digest([t["cell"] for t in trials])))
     (folder.path / SCENARIOS).mkdir()

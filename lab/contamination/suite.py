@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pydantic import ValidationError
 
 from lab.agents.select import agent_for
+from lab.contamination.answering import Answering, Scripted
 from lab.contamination.judgements import Rescored, write_judgement
 from lab.contamination.locked import read_locked
 from lab.contamination.observe.detectors import detectors
@@ -187,6 +188,7 @@ class Suite:
         workers: int,
         error_budget: float,
         on_progress: Callable[[Progress], None] = lambda _: None,
+        answering: Answering | None = None,
     ) -> bool:
         """Runs trials, each in the environment of its build.
 
@@ -198,6 +200,7 @@ class Suite:
             error_budget: Share of the planned trials that may end in an infrastructure error; a trial that is tried
                 again counts by its last attempt, once.
             on_progress: Told of each end.
+            answering: Who answers the agent; the scripted models by default.
 
         Returns:
             False when interrupted by Ctrl-C.
@@ -205,6 +208,7 @@ class Suite:
         Raises:
             InputError: Backend or an environment differ from the lock, or a scenario holds a secret.
             EnvironmentUnusable: The machine gave out.
+            BudgetSpent: What may be spent on live models is spent.
             ErrorBudgetExceeded: Too many errors; the run stops early.
         """
         self.locked.check_same(backend, environments)
@@ -240,6 +244,7 @@ class Suite:
                     self.locked.limits,
                     self.folder.run_id,
                     ways[self.locked.starts.of(build, setup)],
+                    answering or Scripted(),
                     secrets,
                 )
                 for build in self.locked.builds

@@ -13,6 +13,7 @@ from typing import Any
 
 from lab.agents.base import PendingAction, SessionPlan, Setup
 from lab.agents.hermes.adapter import JOB_NAME, MODEL_NAME, OUTCOME_NAME, SOCKET_NAME, HermesAgent
+from lab.contamination.answering import Answering, Scripted
 from lab.contamination.capture import capture, drop_unchanged
 from lab.contamination.observe.judge import (
     AFTER,
@@ -34,9 +35,9 @@ from lab.contamination.secrets import Secrets
 from lab.contamination.sessions.base import CRASHED_ON_DEMAND, Launch, Place, Sessions, give_to_sandbox
 from lab.contamination.sessions.cold import ColdSessions
 from lab.contamination.stores import Manifest, store_changed, text_diff
-from lab.errors import LabError
-from lab.gateway.policies.base import SCRIPTED, Script
-from lab.gateway.policies.scripted import policy_named
+from lab.errors import BudgetSpent, LabError
+from lab.gateway.answers import FailureCause
+from lab.gateway.policies.base import Script
 from lab.gateway.server import GatewayHost
 from lab.isolation.base import Backend, Limits, PreparedEnvironment
 from lab.records import Store, TrialResult
@@ -55,6 +56,7 @@ class Bench:
         limits: Bounds of one session.
         run_id: Label on every sandbox.
         sessions: How sessions are started.
+        answering: Who answers the agent.
         secrets: What no file of a trial may hold.
     """
 
@@ -65,6 +67,7 @@ class Bench:
     limits: Limits
     run_id: str
     sessions: Sessions = field(default_factory=ColdSessions)
+    answering: Answering = field(default_factory=Scripted)
     secrets: Secrets = field(default_factory=Secrets.of)
 
 
@@ -142,6 +145,7 @@ class _Course:
         self.seconds: dict[str, float] = {}
         self.requests = 0
         self.redactor = bench.secrets.redactor(scenario)
+        self.answering = bench.answering.trial(identity, bench.agent)
 
     def run(self) -> Course:
         scenario, role, setup, agent = self.scenario, self.identity.role, self.setup, self.bench.agent
@@ -177,8 +181,8 @@ class _Course:
         give_to_sandbox(self.io)
         gateway = self.bench.gateways.open(
             socket=self.io / SOCKET_NAME,
-            script=script,
-            policy=policy_named(self.identity.model.removeprefix(SCRIPTED)),
+            answers=self.answering.phase(script),
+            delivered=script.delivered,
             record=self.folder / REQUESTS,
             phase=phase,
             model=MODEL_NAME,
@@ -198,6 +202,10 @@ class _Course:
             raise gateway.failure
         if gateway.failure:
             return "recording_limit", str(gateway.failure)
+        if gateway.unanswered:
+            if gateway.unanswered.cause is FailureCause.BUDGET:
+                raise BudgetSpent(gateway.unanswered.detail, "raise it: lab resume --budget-tokens or --budget-cost")
+            return gateway.unanswered.cause.value, gateway.unanswered.detail[:500]
         outcome = self.io / OUTCOME_NAME
         kept = {"session": OUTCOME, "pending": PENDING_OUTCOME}.get(phase)
         if kept and outcome.is_file() and not outcome.is_symlink():

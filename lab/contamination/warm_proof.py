@@ -17,6 +17,7 @@ from typing import Any
 
 from lab.agents.base import Setup
 from lab.agents.hermes.adapter import HermesAgent
+from lab.agents.hermes.volatile import without_ids
 from lab.agents.select import agent_for
 from lab.contamination.observe.judge import AFTER, REQUESTS, TrialIdentity
 from lab.contamination.plan import Build
@@ -37,10 +38,6 @@ AUTO = "auto"
 _MODEL = "scripted:always-write"
 _TIMES_WARM = 2
 
-# Behind backslashes where an answer is quoted within another; in the name of a staged write's file, too.
-_STAGED_ID = re.compile(rb"""(id\\*": *\\*"|pending/[a-z]+/|write ')[0-9a-f]{8}\b""")
-_STAGED_TIME = re.compile(rb'(created_at\\*": *)[0-9.]+')
-_EXECUTED = re.compile(rb'(duration_seconds\\*": *)[0-9.]+')
 _TIME = re.compile(r"[0-9]{8}-[0-9]{6}")
 """Time in the name of a file that the agent puts aside."""
 
@@ -138,19 +135,14 @@ def trial_evidence(folder: Path) -> dict[str, Any]:
     staged = sorted(path for path, state in after.files.items() if state.store is Store.PENDING)
     exchanges = read_exchanges(folder / REQUESTS)
     return {
-        "requests": [(e.phase, e.kind, e.method, e.path, _without_ids(e.request.data)) for e in exchanges],
+        "requests": [(e.phase, e.kind, e.method, e.path, without_ids(e.request.data)) for e in exchanges],
         "stores": {
             path: state.sha256 for path, state in after.files.items() if state.store not in (Store.OTHER, Store.PENDING)
         },
         "staged": len(staged),
         "files": sorted(_TIME.sub("-", path) for path in after.files if path not in staged),
-        "result": json.loads(_without_ids(json.dumps(result).encode())),
+        "result": json.loads(without_ids(json.dumps(result).encode())),
     }
-
-
-def _without_ids(data: bytes) -> bytes:
-    """Without what differs between two cold starts: the id and time of each staged write, and how long code ran."""
-    return _EXECUTED.sub(rb"\g<1>0", _STAGED_TIME.sub(rb"\g<1>0", _STAGED_ID.sub(rb"\1-", data)))
 
 
 def first_difference(one: dict[str, Any], other: dict[str, Any]) -> str:

@@ -9,9 +9,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from lab.errors import InputError
+from lab.gateway.answer_message import message_of
 from lab.records import Record, digest
 
 Redact = Callable[[bytes], bytes]
@@ -74,6 +75,24 @@ class Body(Record):
         return base64.b64decode(self.base64 or "")
 
 
+class Usage(Record):
+    """What the server of a live model told of one answer.
+
+    Attributes:
+        prompt_tokens: Tokens of the request as the server counted them; None where it did not tell.
+        completion_tokens: Tokens of the answer; None where it did not tell.
+        seconds: Wall seconds from the first byte of the request to the last of the answer, waiting in line left out.
+        asked: How often the server was asked, more than once after a 429 or 503.
+        told: What the server read back of the options that were sent, as it wrote them; hostile.
+    """
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    seconds: float
+    asked: int = 1
+    told: dict[str, str] = Field(default_factory=dict)
+
+
 class Exchange(Record):
     """One request and the gateway's answer.
 
@@ -87,6 +106,8 @@ class Exchange(Record):
         status: HTTP status of the answer.
         response: Response body; of a stream, the whole event stream.
         problem: Why the request could not be parsed or the answer could not be sent; empty otherwise.
+        failure: Code of why no live model answered, or not to the end; empty where one did or none was asked.
+        usage: What a live model's server counted; None where a scripted one answered.
     """
 
     seq: int
@@ -98,6 +119,8 @@ class Exchange(Record):
     status: int
     response: Body
     problem: str = ""
+    failure: str = ""
+    usage: Usage | None = None
 
     @property
     def pointer(self) -> str:
@@ -130,12 +153,8 @@ def _iterate(path: Path) -> Iterator[Exchange]:
 
 
 def response_message(exchange: Exchange) -> dict[str, Any]:
-    """Returns the assistant message of a recorded answer, streamed or not; ``{}`` where there is none.
-
-    A stream's deltas are joined as the OpenAI protocol says: contents are concatenated, tool calls are merged by
-    ``index`` and their argument strings concatenated.
-    """
-    return _message(exchange.response.text or "")
+    """Returns the assistant message of a recorded answer, streamed or not; ``{}`` where there is none."""
+    return message_of(exchange.response.text or "")
 
 
 def redacted_answer(data: bytes, redact: Redact) -> bytes:
@@ -144,34 +163,6 @@ def redacted_answer(data: bytes, redact: Redact) -> bytes:
     Where there is one of these, the answer is kept as one message that says the same.
     """
     kept = redact(data)
-    whole = json.dumps(_message(kept.decode("utf-8", "replace")), ensure_ascii=False).encode("utf-8", "replace")
+    whole = json.dumps(message_of(kept.decode("utf-8", "replace")), ensure_ascii=False).encode("utf-8", "replace")
     clean = redact(whole)
     return kept if clean == whole else b'{"choices": [{"message": %b}]}' % clean
-
-
-def _message(text: str) -> dict[str, Any]:
-    if not text.startswith("data:"):
-        try:
-            choices = json.loads(text).get("choices") or [{}]
-        except (json.JSONDecodeError, AttributeError):
-            return {}
-        message = choices[0].get("message")
-        return message if isinstance(message, dict) else {}
-    content: list[str] = []
-    calls: dict[int, dict[str, Any]] = {}
-    for line in text.splitlines():
-        if not line.startswith("data:") or line.strip() == "data: [DONE]":
-            continue
-        try:
-            choices = json.loads(line[5:]).get("choices") or [{}]
-        except (json.JSONDecodeError, AttributeError):
-            continue
-        delta = choices[0].get("delta") or {}
-        content.append(delta.get("content") or "")
-        for part in delta.get("tool_calls") or []:
-            call = calls.setdefault(int(part.get("index", 0)), {"id": "", "function": {"name": "", "arguments": ""}})
-            call["id"] = part.get("id") or call["id"]
-            function = part.get("function") or {}
-            call["function"]["name"] += function.get("name") or ""
-            call["function"]["arguments"] += function.get("arguments") or ""
-    return {"role": "assistant", "content": "".join(content), "tool_calls": [calls[i] for i in sorted(calls)]}

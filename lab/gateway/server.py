@@ -1,7 +1,7 @@
 """The gateway's HTTP server: one thread and event loop for a run, one unix socket for a trial.
 
 It lives outside the sandbox, so what it records does not depend on the agent's own logs. Every exchange is on disk
-before its answer is sent.
+before the end of its answer is sent.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import logging
 import os
 import socket
 import threading
-from collections.abc import Coroutine
+from collections.abc import Collection, Coroutine
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,12 +21,12 @@ from typing import Any, TypeVar
 from aiohttp import web
 
 from lab.errors import EnvironmentUnusable
-from lab.gateway.classify import classify, review_prompt_index
+from lab.gateway.ahead import JSON, SentAhead
+from lab.gateway.answers import Answer, Answers, Asked, Failure, FailureCause
+from lab.gateway.classify import classify
 from lab.gateway.exchange import Body, Exchange, Redact, RequestClass, redacted_answer
-from lab.gateway.policies import foreground
-from lab.gateway.policies.base import Policy, Script
-from lab.gateway.replies import Reply, encode, error_body, models_body
-from lab.gateway.request import ChatRequest, UnparsableRequest, parse_request
+from lab.gateway.replies import error_body, models_body
+from lab.gateway.request import UnparsableRequest, parse_request
 
 MAX_REQUEST_BYTES = 64 << 20
 MAX_RECORDED_BYTES = 512 << 20
@@ -35,7 +35,9 @@ MAX_RECORDED_BYTES = 512 << 20
 CONTEXT_LENGTH = 131_072
 CHAT_PATH = "/v1/chat/completions"
 MODELS_PATH = "/v1/models"
-_JSON = "application/json"
+
+_HEARD_OUT_SECONDS = 2.0
+"""How long an answer that is under way may still take when its endpoint is closed."""
 
 T = TypeVar("T")
 
@@ -66,28 +68,32 @@ class TrialGateway:
 
     Attributes:
         socket: Path of the unix socket.
-        script: The scenario as the policy sees it.
-        policy: Who answers review requests.
+        answers: Who answers the agent.
+        delivered: Texts of the user turns that the lab delivers; by them requests are classified.
         record: File to which exchanges are appended.
         phase: Phase written into each exchange.
         model: Model name offered by ``GET /v1/models``.
+        context_length: Context offered there, in tokens.
         seq: Number of the last exchange.
         recorded: Bytes of the requests so far.
         died: Set when the endpoint ended although nobody closed it.
         failure: Why recording failed (a full disk, too much); the trial cannot be a result then.
+        unanswered: Why no live model answered; the trial cannot be a result then.
         redact: Takes secrets out of what is recorded; the agent gets every byte.
     """
 
     socket: Path
-    script: Script
-    policy: Policy
+    answers: Answers
+    delivered: Collection[str]
     record: Path
     phase: str
     model: str
+    context_length: int = CONTEXT_LENGTH
     seq: int = 0
     recorded: int = 0
     died: threading.Event = field(default_factory=threading.Event)
     failure: Exception | None = None
+    unanswered: Failure | None = None
     redact: Redact = bytes
     _runner: web.AppRunner | None = None
 
@@ -98,7 +104,9 @@ class TrialGateway:
         logger = logging.Logger("gateway", logging.DEBUG)
         logger.addHandler(_Complaints(self))
         # Bodies are recorded as they were on the wire, so nothing may be decompressed on the way.
-        self._runner = web.AppRunner(app, access_log=None, logger=logger, auto_decompress=False)
+        self._runner = web.AppRunner(
+            app, access_log=None, logger=logger, auto_decompress=False, shutdown_timeout=_HEARD_OUT_SECONDS
+        )
         await self._runner.setup()
         await web.SockSite(self._runner, _listen(self.socket)).start()
 
@@ -110,50 +118,52 @@ class TrialGateway:
 
     async def _handle(self, http: web.Request) -> web.StreamResponse:
         body = b""
+        kind, problem = RequestClass.UNPARSABLE, ""
+        stream = SentAhead(http)
         try:
             body = await http.read()
-            kind, status, content_type, answer, problem = self._answer(http, body)
+            if http.path == CHAT_PATH and http.method == "POST":
+                request = parse_request(body)
+                kind = classify(request, self.delivered)
+                answer = await self.answers.answer(Asked(kind, request, body, self.phase), stream.send)
+                problem = "the agent did not wait for the end of the answer" if stream.left else ""
+            else:
+                kind, answer = RequestClass.PROBE, self._probed(http)
+        except UnparsableRequest as error:
+            problem = str(error)
+            answer = Answer(error_body(problem), JSON, 400)
         except web.HTTPRequestEntityTooLarge:
-            kind, status, content_type = RequestClass.UNPARSABLE, 413, _JSON
             problem = f"the body is larger than {MAX_REQUEST_BYTES} bytes"
-            answer = error_body(problem)
+            answer = Answer(error_body(problem), JSON, 413)
         except (ConnectionError, asyncio.CancelledError):
-            self.record_broken("the connection was cut in the middle of a request")
+            if kind is RequestClass.UNPARSABLE:
+                self.record_broken("the connection was cut in the middle of a request")
+            else:
+                failure = Failure(FailureCause.UNHEARD, "the session ended before the model had answered")
+                self._record(http.method, http.path_qs, kind, body, Answer(b"", JSON, 499, failure), "")
+                self.unanswered = self.unanswered or failure
             raise
         except Exception as error:
-            kind, status, content_type = RequestClass.UNPARSABLE, 500, _JSON
+            kind = RequestClass.UNPARSABLE
             problem = f"the gateway cannot answer this request: {type(error).__name__}: {error}"
-            answer = error_body(problem)
-        if not self._record(http.method, http.path_qs, kind, body, status, answer, problem):
-            return web.Response(status=500, body=error_body("the exchange could not be recorded"))
-        return web.Response(status=status, body=answer, headers={"content-type": content_type})
+            answer = Answer(error_body(problem), JSON, 500)
+        if not self._record(http.method, http.path_qs, kind, body, answer, problem):
+            answer = Answer(error_body("the exchange could not be recorded"), JSON, 500)
+        if answer.failure and not self.unanswered:
+            self.unanswered = answer.failure
+            self.died.set()
+        return await stream.end(answer)
 
-    def _answer(self, http: web.Request, body: bytes) -> tuple[RequestClass, int, str, bytes, str]:
+    def _probed(self, http: web.Request) -> Answer:
         if http.method == "GET" and http.path == MODELS_PATH:
-            return RequestClass.PROBE, 200, _JSON, models_body(self.model, CONTEXT_LENGTH), ""
-        if http.path != CHAT_PATH or http.method != "POST":
-            answer = error_body("this endpoint offers chat completions and the list of models")
-            return RequestClass.PROBE, 404, _JSON, answer, ""
-        try:
-            request = parse_request(body)
-        except UnparsableRequest as error:
-            return RequestClass.UNPARSABLE, 400, _JSON, error_body(str(error)), str(error)
-        kind = classify(request, self.script.delivered)
-        return kind, 200, *encode(self._reply(kind, request), request), ""
-
-    def _reply(self, kind: RequestClass, request: ChatRequest) -> Reply:
-        if kind is RequestClass.REVIEW:
-            prompt = review_prompt_index(request, self.script.delivered)
-            return self.policy.review(request, prompt if prompt is not None else len(request.messages), self.script)
-        return foreground.answer(kind, request, self.script, self.policy)
+            return Answer(models_body(self.model, self.context_length), JSON)
+        return Answer(error_body("this endpoint offers chat completions and the list of models"), JSON, 404)
 
     def record_broken(self, problem: str) -> None:
         """Records that something came in which was no whole HTTP request."""
-        self._record("", "", RequestClass.UNPARSABLE, b"", 400, b"", problem)
+        self._record("", "", RequestClass.UNPARSABLE, b"", Answer(b"", "", 400), problem)
 
-    def _record(
-        self, method: str, path: str, kind: RequestClass, body: bytes, status: int, answer: bytes, problem: str
-    ) -> bool:
+    def _record(self, method: str, path: str, kind: RequestClass, body: bytes, answer: Answer, problem: str) -> bool:
         """Appends an exchange; False where that fails, for an answer without a record would be a step unseen."""
         self.recorded += len(body)
         exchange = Exchange(
@@ -163,9 +173,11 @@ class TrialGateway:
             path=self.redact(path.encode("utf-8", "replace")).decode(),
             kind=kind,
             request=Body.of(body, self.redact),
-            status=status,
-            response=Body.of(answer, partial(redacted_answer, redact=self.redact)),
+            status=answer.status,
+            response=Body.of(answer.body, partial(redacted_answer, redact=self.redact)),
             problem=self.redact(problem.encode("utf-8", "replace")).decode(),
+            failure=answer.failure.cause.value if answer.failure else "",
+            usage=answer.usage,
         )
         try:
             if self.recorded > MAX_RECORDED_BYTES:
@@ -219,11 +231,12 @@ class GatewayHost:
         self,
         *,
         socket: Path,
-        script: Script,
-        policy: Policy,
+        answers: Answers,
+        delivered: Collection[str],
         record: Path,
         phase: str,
         model: str,
+        context_length: int = CONTEXT_LENGTH,
         after: int = 0,
         redact: Redact = bytes,
     ) -> TrialGateway:
@@ -231,18 +244,21 @@ class GatewayHost:
 
         Args:
             socket: Where to bind.
-            script: The scenario.
-            policy: Who answers reviews.
+            answers: Who answers the agent.
+            delivered: Texts of the user turns that the lab delivers.
             record: File to append exchanges to.
             phase: ``session`` or ``load``.
             model: Model name to offer.
+            context_length: Context to offer, in tokens.
             after: Number of the last exchange already in ``record``.
             redact: Takes secrets out of what is recorded.
 
         Raises:
             EnvironmentUnusable: The socket cannot be bound.
         """
-        gateway = TrialGateway(socket, script, policy, record, phase, model, seq=after, redact=redact)
+        gateway = TrialGateway(
+            socket, answers, delivered, record, phase, model, context_length, seq=after, redact=redact
+        )
         try:
             self._call(gateway.start())
         except OSError as error:

@@ -138,6 +138,34 @@ class SettledStep(Record):
     left: int
 
 
+class ModelUse(Record):
+    """What the reviews of a trial asked of a live model, and what it made of its part.
+
+    Attributes:
+        requests: Answers of a live model, reviews and others.
+        prompt_tokens: Tokens of all requests as its server counted them.
+        completion_tokens: Tokens of all answers.
+        uncounted: Answers of which the server told no tokens; they are in neither sum.
+        seconds: Wall seconds of all answers together, waiting in line left out.
+        review_answers: Answers to requests of a review.
+        calls: Tool calls in those.
+        unparsable_calls: Calls of them whose arguments are no JSON object: the model could not make the call.
+        unknown_tools: Calls of them to a tool that was not offered.
+        refusals: Answers of them that decline in words and call nothing.
+    """
+
+    requests: int
+    prompt_tokens: int
+    completion_tokens: int
+    uncounted: int
+    seconds: float
+    review_answers: int
+    calls: int
+    unparsable_calls: int
+    unknown_tools: int
+    refusals: int
+
+
 class Settled(Record):
     """What became of staged writes when the operator dealt with them after the session.
 
@@ -186,6 +214,7 @@ class TrialResult(Record):
         setup_assertions: What the running agent showed of its own configuration (tools offered, model name, …).
         seconds: Wall seconds by phase; shown nowhere as a result.
         detectors: Which code judged, version and digest; empty in results of version 1.
+        model_use: What was asked of a live model; None where a scripted one answered.
     """
 
     schema_version: int = RESULT_SCHEMA
@@ -225,6 +254,7 @@ class TrialResult(Record):
     setup_assertions: dict[str, str] = Field(default_factory=dict)
     seconds: dict[str, float] = Field(default_factory=dict)
     detectors: str = ""
+    model_use: ModelUse | None = None
 
     @model_validator(mode="after")
     def _is_whole(self) -> Self:

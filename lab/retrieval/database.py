@@ -10,7 +10,7 @@ Ours has everything that upstream's has, under the same names, so that the real 
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lab.errors import InputError
@@ -74,6 +74,41 @@ def read_facts(connection: sqlite3.Connection) -> tuple[StoredFact, ...]:
             StoredFact(fact_id, content, own, enriched, Author(who) if known_author else Author.UNKNOWN, trust)
         )
     return tuple(found)
+
+
+@dataclass(frozen=True)
+class FactContext:
+    """What a database knows of a fact beside its text.
+
+    Attributes:
+        created_at: When, in seconds since 1970; the database's times are UTC. None where it is not known or no time.
+        entities: Names of the entities that the fact is linked to, by ascending id of the entity. There are no links
+            between two entities in a database of this shape, and a set's relations are not in it.
+    """
+
+    created_at: float | None = None
+    entities: tuple[str, ...] = ()
+
+
+def read_context(connection: sqlite3.Connection) -> dict[int, FactContext]:
+    """Times and entities of all facts of a database, by row id; what an old or foreign database lacks is empty.
+
+    Raises:
+        InputError: It cannot be read.
+    """
+    try:
+        times = "CAST(strftime('%s', created_at) AS REAL)" if "created_at" in columns(connection, "facts") else "NULL"
+        found = {row[0]: FactContext(row[1]) for row in connection.execute(f"SELECT fact_id, {times} FROM facts")}  # noqa: S608
+        if not columns(connection, "fact_entities") or not columns(connection, "entities"):
+            return found
+        for fact_id, name in connection.execute(
+            "SELECT fact_id, name FROM fact_entities JOIN entities USING (entity_id) ORDER BY fact_id, entity_id"
+        ):
+            if fact_id in found:
+                found[fact_id] = replace(found[fact_id], entities=(*found[fact_id].entities, name))
+    except sqlite3.DatabaseError as error:
+        raise InputError(f"the facts cannot be read: {error}", "freeze the database again") from error
+    return found
 
 
 def read_labels(connection: sqlite3.Connection) -> dict[int, tuple[str, ...]]:

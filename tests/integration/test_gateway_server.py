@@ -5,18 +5,26 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from lab.errors import EnvironmentUnusable
+from lab.gateway.answers import FailureCause, ScriptedAnswers
 from lab.gateway.classify import REVIEW_CLOSING, REVIEW_OPENINGS
 from lab.gateway.exchange import RequestClass, read_exchanges
 from lab.gateway.policies.base import Script, ScriptTurn
 from lab.gateway.policies.scripted import policy_named
 from lab.gateway.replies import ToolCall
 from lab.gateway.server import MAX_REQUEST_BYTES, GatewayHost, TrialGateway
+from lab.gateway.upstream.lane import Lane
+from lab.gateway.upstream.limits import Endpoint, Limits
+from lab.gateway.upstream.live import LiveAnswers, Scope
+from lab.gateway.upstream.openai import OpenAIUpstream
+from tests.doubles.hostile_model import GOOD, STREAM_HEAD, Behaviour, Wire, hostile_model, streams
 
 TURN = "Read: do X with otter40"
 SCRIPT = Script(
@@ -48,8 +56,8 @@ def host() -> Iterator[GatewayHost]:
 def open_gateway(host: GatewayHost, folder: Path, name: str = "gw") -> TrialGateway:
     return host.open(
         socket=folder / f"{name}.sock",
-        script=SCRIPT,
-        policy=policy_named("always-write"),
+        answers=ScriptedAnswers(policy_named("always-write"), SCRIPT),
+        delivered=SCRIPT.delivered,
         record=folder / f"{name}.jsonl",
         phase="session",
         model="scripted",
@@ -194,3 +202,125 @@ def test_a_trial_cannot_make_the_lab_write_without_end(
     answers = [ask(gateway, "POST", "/v1/chat/completions", chat(("user", "x" * 1000)))[0] for _ in range(3)]
     assert answers == [200, 200, 500]
     assert gateway.died.is_set() and len(read_exchanges(gateway.record)) == 2
+
+
+def open_live(host: GatewayHost, folder: Path, url: str, limits: Limits | None = None) -> TrialGateway:
+    model = OpenAIUpstream(Endpoint(url, "small"), Lane(limits))
+    scripted = ScriptedAnswers(policy_named("never-write"), SCRIPT)
+    return host.open(
+        socket=folder / "live.sock",
+        answers=LiveAnswers(model, scripted, Scope.REVIEW),
+        delivered=SCRIPT.delivered,
+        record=folder / "live.jsonl",
+        phase="session",
+        model="lab",
+    )
+
+
+ASKED_REVIEW = chat(("user", TURN), ("assistant", "A summary."), ("user", REVIEW))
+
+
+def begin(gateway: TrialGateway, body: bytes = ASKED_REVIEW) -> http.client.HTTPResponse:
+    connection = UnixConnection(gateway.socket)
+    connection.request("POST", "/v1/chat/completions", body)
+    return connection.getresponse()
+
+
+def test_a_live_model_answers_reviews_and_a_script_the_rest(host: GatewayHost, tmp_path: Path) -> None:
+    with hostile_model(streams(*GOOD)) as model:
+        gateway = open_live(host, tmp_path, model.url)
+        assert b"A summary." in ask(gateway, "POST", "/v1/chat/completions", chat(("user", TURN)))[1]
+        assert begin(gateway).read() == b"".join(GOOD)
+    foreground, review = read_exchanges(gateway.record)
+    assert foreground.usage is None and len(model.requests) == 1
+    assert review.usage and review.usage.prompt_tokens == 120
+    assert (review.response.data, review.failure, gateway.unanswered) == (b"".join(GOOD), "", None)
+
+
+def test_a_stream_reaches_the_agent_before_it_ends_and_its_end_only_after_it_is_recorded(
+    host: GatewayHost, tmp_path: Path
+) -> None:
+    go_on = threading.Event()
+
+    def slow(wire: Wire) -> None:
+        wire.send(STREAM_HEAD)
+        for piece in GOOD[:2]:
+            wire.chunk(piece)
+        assert go_on.wait(10)
+        for piece in GOOD[2:]:
+            wire.chunk(piece)
+
+    with hostile_model(slow) as model:
+        gateway = open_live(host, tmp_path, model.url)
+        response = begin(gateway)
+        assert response.read(len(GOOD[0])) == GOOD[0]
+        assert not gateway.record.exists()
+        go_on.set()
+        assert response.read() == b"".join(GOOD[1:])
+    assert read_exchanges(gateway.record)[0].response.data == b"".join(GOOD)
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "cause"),
+    [
+        (streams(*GOOD[:2], ended=False), FailureCause.STREAM_CUT),
+        (lambda wire: wire.hang(), FailureCause.TIMEOUT),
+        (lambda wire: wire.send(b"SSH-2.0\r\n"), FailureCause.GARBAGE),
+    ],
+    ids=["cut", "silent", "garbage"],
+)
+def test_a_model_that_does_not_answer_makes_the_trial_an_error(
+    host: GatewayHost, tmp_path: Path, behaviour: Behaviour, cause: FailureCause
+) -> None:
+    with hostile_model(behaviour) as model:
+        gateway = open_live(host, tmp_path, model.url, Limits(first_byte=0.3, asks=1))
+        try:
+            response = begin(gateway)
+            assert response.status == 502 or response.read() == b""
+        except (http.client.HTTPException, ConnectionError):
+            pass  # an answer that broke off breaks off for the agent, too
+    assert gateway.died.is_set() and gateway.unanswered and gateway.unanswered.cause is cause
+    (exchange,) = read_exchanges(gateway.record)
+    assert exchange.failure == cause and exchange.usage and exchange.usage.prompt_tokens is None
+
+
+def test_an_agent_that_leaves_does_not_stop_the_record_of_what_it_asked(host: GatewayHost, tmp_path: Path) -> None:
+    left = threading.Event()
+
+    def slow(wire: Wire) -> None:
+        wire.send(STREAM_HEAD)
+        wire.chunk(GOOD[0] + GOOD[1])
+        assert left.wait(10)
+        time.sleep(0.2)
+        for piece in GOOD[2:]:
+            wire.chunk(piece)
+
+    with hostile_model(slow) as model:
+        gateway = open_live(host, tmp_path, model.url)
+        connection = UnixConnection(gateway.socket)
+        connection.request("POST", "/v1/chat/completions", ASKED_REVIEW)
+        connection.getresponse().read(5)
+        connection.sock.shutdown(socket.SHUT_RDWR)
+        connection.close()
+        left.set()
+        until = time.monotonic() + 5
+        while not gateway.record.exists() and time.monotonic() < until:
+            time.sleep(0.05)
+    (exchange,) = read_exchanges(gateway.record)
+    assert exchange.response.data == b"".join(GOOD) and exchange.usage
+
+
+def test_a_gateway_is_closed_soon_while_a_model_still_answers(host: GatewayHost, tmp_path: Path) -> None:
+    with hostile_model(lambda wire: wire.hang()) as model:
+        gateway = open_live(host, tmp_path, model.url)
+        connection = UnixConnection(gateway.socket)
+        connection.request("POST", "/v1/chat/completions", ASKED_REVIEW)
+        until = time.monotonic() + 5
+        while not model.requests and time.monotonic() < until:
+            time.sleep(0.02)
+        since = time.monotonic()
+        host.close(gateway)
+        assert time.monotonic() - since < 10
+    (exchange,) = read_exchanges(gateway.record)
+    assert exchange.failure == FailureCause.UNHEARD
+    assert gateway.unanswered and gateway.unanswered.cause is FailureCause.UNHEARD

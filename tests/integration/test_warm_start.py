@@ -33,6 +33,7 @@ from lab.contamination.sessions.warm import WarmPlace, WarmSessions
 from lab.contamination.trial import Bench, run_trial
 from lab.contamination.warm_proof import first_difference, trial_evidence, warm_differs
 from lab.errors import SandboxCancelled
+from lab.gateway.answers import ScriptedAnswers
 from lab.gateway.exchange import RequestClass, read_exchanges
 from lab.gateway.policies.base import Script
 from lab.gateway.policies.scripted import policy_named
@@ -208,8 +209,8 @@ class Stage:
         give_to_sandbox(place.io)
         gateway = self.gateways.open(
             socket=place.io / SOCKET_NAME,
-            script=Script(turns=()),
-            policy=policy_named("never-write"),
+            answers=ScriptedAnswers(policy_named("never-write"), Script(turns=())),
+            delivered=(),
             record=self.folder / "requests.jsonl",
             phase="session",
             model="scripted",

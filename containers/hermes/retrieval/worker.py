@@ -94,6 +94,33 @@ class Worker:
         ids = [add_fact(one["content"], tags=one.get("tags", "")) for one in facts]
         return {"ids": ids, **self._vectors()}
 
+    def extract(self, messages: list[dict[str, str]]) -> dict[str, Any]:
+        """What the plugin's own extraction stores of each message, taken as a session of one message that ends.
+
+        Each fact with its category and the names of its entities; ``columns`` are all that the table has for a fact.
+        """
+        connection = self.provider._store._conn
+        columns = [row[1] for row in connection.execute("PRAGMA table_info(facts)").fetchall()]
+        entities = "SELECT name FROM entities JOIN fact_entities USING (entity_id) WHERE fact_id = ? ORDER BY entity_id"
+        stored = []
+        for message in messages:
+            last = connection.execute("SELECT COALESCE(MAX(fact_id), 0) FROM facts").fetchone()[0]
+            self.provider.on_session_end([message])
+            rows = connection.execute(
+                "SELECT fact_id, content, category FROM facts WHERE fact_id > ? ORDER BY fact_id", (last,)
+            ).fetchall()
+            stored.append(
+                [
+                    {
+                        "content": row[1],
+                        "category": row[2],
+                        "entities": [one[0] for one in connection.execute(entities, (row[0],)).fetchall()],
+                    }
+                    for row in rows
+                ]
+            )
+        return {"stored": stored, "columns": columns}
+
     def rebuild(self) -> dict[str, Any]:
         """Computes all vectors again, by the plugin's own means; facts stored by others may have none."""
         self.provider._store.rebuild_all_vectors()

@@ -8,6 +8,7 @@ from typing import Any
 
 from lab.agents.base import PendingAction, Seed, SessionPlan, Setup, WriteCall, WriteIntent
 from lab.agents.hermes import calls, home
+from lab.agents.hermes.volatile import comparable
 from lab.gateway.replies import ToolCall
 from lab.gateway.request import Schemas
 from lab.isolation.base import SANDBOX_HOME
@@ -142,6 +143,10 @@ class HermesAgent:
     def writes(self, name: str, arguments: str) -> list[WriteCall]:
         """The writes that a tool call asks for."""
         return calls.writes(name, arguments)
+
+    def comparable(self, request: bytes) -> bytes:
+        """A request without random ids, times and the date."""
+        return comparable(request)
 
     def decision(self, answer: str) -> Decision:
         """What the guards did, by the tool's answer."""

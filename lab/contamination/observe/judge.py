@@ -17,6 +17,7 @@ from lab.contamination.observe.exchanges import (
     judge_reach,
     judge_rule_load,
 )
+from lab.contamination.observe.model_use import model_use
 from lab.contamination.observe.persistence import (
     confirm,
     judge_destroyed,
@@ -191,6 +192,7 @@ def judge(identity: TrialIdentity, scenario: Scenario, setup: Setup, agent: Agen
         stores_unchanged=not changed,
         changed=changed,
         setup_assertions=assertions,
+        model_use=model_use(recording),
     )
 
 

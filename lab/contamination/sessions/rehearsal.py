@@ -10,6 +10,7 @@ from lab.agents.base import Seed, SessionPlan, WriteIntent
 from lab.agents.hermes.adapter import JOB_NAME, MODEL_NAME, SOCKET_NAME
 from lab.contamination.sessions.base import Launch, give_to_sandbox
 from lab.contamination.sessions.slot import Slot
+from lab.gateway.answers import ScriptedAnswers
 from lab.gateway.policies.base import Script, ScriptTurn
 from lab.gateway.policies.scripted import policy_named
 from lab.records import Store
@@ -33,16 +34,17 @@ def rehearsal(launch: Launch, slot: Slot) -> Iterator[None]:
     (slot.io / JOB_NAME).write_text(json.dumps(launch.agent.job(SessionPlan([_TURN]))), encoding="utf-8")
     give_to_sandbox(slot.io)
     record = slot.root / "rehearsal.jsonl"
+    script = Script(
+        turns=(ScriptTurn(_TURN, "Noted."),),
+        pieces=(_TURN,),
+        stored=_STORED,
+        paraphrase=_STORED,
+        compose=lambda wording, schemas: launch.agent.compose(WriteIntent(Store.USER), wording, schemas),
+    )
     gateway = launch.gateways.open(
         socket=slot.io / SOCKET_NAME,
-        script=Script(
-            turns=(ScriptTurn(_TURN, "Noted."),),
-            pieces=(_TURN,),
-            stored=_STORED,
-            paraphrase=_STORED,
-            compose=lambda wording, schemas: launch.agent.compose(WriteIntent(Store.USER), wording, schemas),
-        ),
-        policy=policy_named(_POLICY),
+        answers=ScriptedAnswers(policy_named(_POLICY), script),
+        delivered=script.delivered,
         record=record,
         phase="session",
         model=MODEL_NAME,

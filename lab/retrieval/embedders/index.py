@@ -74,7 +74,7 @@ class DenseIndex:
         if limit < 1 or not len(self.fact_ids) or not query.strip():
             return Neighbours((), {})
         started = time.perf_counter()
-        vector = self._embedded(query)
+        vector = self.embed_query(query)
         embedded = time.perf_counter()
         cosines = np.round((self.vectors.matrix @ vector[0]).astype(np.float64), SCORE_DIGITS)
         chosen = np.arange(len(cosines))
@@ -87,7 +87,12 @@ class DenseIndex:
         pairs = tuple((int(self.fact_ids[row]), float(cosines[row]) + 0.0) for row in order)
         return Neighbours(pairs, {"embed": embedded - started, "dense": time.perf_counter() - embedded})
 
-    def _embedded(self, query: str) -> Vectors:
+    def embed_query(self, query: str) -> Vectors:
+        """The vector of a query, shape (1, dimensions), within the time limit; see ``SILENT_AFTER``.
+
+        Raises:
+            EmbeddingFailed: The query could not be embedded.
+        """
         limit = self._timeout
         if limit is not None and self._timeouts >= SILENT_AFTER:
             limit *= SHORTENED

@@ -7,10 +7,11 @@ import threading
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
-from lab.errors import EmbeddingFailed, EnvironmentUnusable
+from lab.errors import EmbeddingFailed
+from lab.models.failures import Cause
+from lab.models.ollama_client import client_url, listed_digest, named_failure, ollama_client, server_version
 from lab.retrieval.embedders.base import Kind, ModelIdentity, Vectors
 from lab.retrieval.embedders.checked import embeddable, unit_vectors
-from lab.retrieval.embedders.packages import bench_package
 from lab.retrieval.embedders.prefixes import prefixes_of
 from lab.text import printable
 
@@ -18,6 +19,9 @@ NAME = "ollama"
 DEFAULT_MODEL = "bge-m3"
 IDENTITY_SECONDS = 120.0
 """Time limit for asking who the model is: the server may have to load it first."""
+
+CAUSES = {Cause.TIMEOUT: "timeout", Cause.UNREACHABLE: "server_gone", Cause.MISSING: "model_missing"}
+"""The embedder's word for what went wrong with the server; anything else is a bad answer."""
 
 Answer = TypeVar("Answer")
 
@@ -40,14 +44,7 @@ class OllamaEmbedder:
     def __init__(self, model: str = DEFAULT_MODEL, host: str | None = None) -> None:
         self._model = model
         # Any: the client is imported late, so its types are not known here.
-        self._package: Any = bench_package("ollama")
-        self._httpx: Any = bench_package("httpx")
-        try:
-            self._client: Any = self._package.AsyncClient(host=host)
-        except (ValueError, self._httpx.InvalidURL) as error:
-            raise EnvironmentUnusable(
-                f"the address of Ollama is not one: {printable(str(error))}", "set OLLAMA_HOST to http://HOST:PORT"
-            ) from error
+        self._client: Any = ollama_client(host)
         self._runner: asyncio.Runner | None = asyncio.Runner()
         self._lock = threading.Lock()
         self._identity: ModelIdentity | None = None
@@ -100,7 +97,7 @@ class OllamaEmbedder:
             dimensions=found.shape[1],
             prefixes=prefixes,
             licence=await self._licence(),
-            version=await self._version(),
+            version=await server_version(self._client),
             notes=note,
         )
 
@@ -112,24 +109,18 @@ class OllamaEmbedder:
 
     async def _digest(self) -> str:
         """Digest that the server has for the model now."""
-        name = self._model if ":" in self._model.rpartition("/")[2] else f"{self._model}:latest"
-        for model in (await self._client.list()).models:
-            if model.model == name and model.digest:
-                return str(model.digest)
-        raise EmbeddingFailed(
-            f"the Ollama server has no model {self._model}", f"ollama pull {self._model}", cause="model_missing"
-        )
+        found = await listed_digest(self._client, self._model)
+        if not found:
+            raise EmbeddingFailed(
+                f"the Ollama server has no model {self._model}", f"ollama pull {self._model}", cause="model_missing"
+            )
+        return found
 
     async def _licence(self) -> str:
         """First line of the licence that the model's files state."""
         stated = (await self._client.show(self._model)).license or ""
         line = next((line.strip() for line in stated.splitlines() if line.strip()), "not stated")
         return printable(line, limit=80)
-
-    async def _version(self) -> str:
-        # The client has no call for it; what it sends all its requests with is the only way that keeps its settings.
-        answer = (await self._client._client.get("/api/version")).json()
-        return printable(str(answer.get("version", "unknown")), limit=40)
 
     def _within(self, timeout: float | None, ask: Callable[[], Awaitable[Answer]]) -> Answer:
         """Runs a conversation with the server and names what went wrong with it."""
@@ -142,29 +133,11 @@ class OllamaEmbedder:
             raise EmbeddingFailed(f"{self._model} was closed", "make a new embedder", cause="server_gone")
         try:
             return self._runner.run(limited())
-        except TimeoutError as error:
-            raise EmbeddingFailed(
-                f"{self._model} did not answer within {timeout:g} s", "raise the time limit", cause="timeout"
-            ) from error
-        except self._package.ResponseError as error:
-            raise self._refused(error) from error
-        except (ConnectionError, self._httpx.TransportError) as error:
-            url = self._client._client.base_url  # without user and password, should it have them
-            raise EmbeddingFailed(
-                f"no Ollama server answers at {printable(url.host)}:{url.port}", "ollama serve", cause="server_gone"
-            ) from error
-        except (ValueError, TypeError, AttributeError) as error:
-            # What the client stumbles over: no JSON, or JSON of another shape.
-            reason = printable(str(error).partition("\n")[0], limit=120)
-            raise EmbeddingFailed(
-                f"the Ollama server's answer cannot be read: {reason}", "check that it is one", cause="bad_answer"
-            ) from error
-
-    def _refused(self, error: Any) -> EmbeddingFailed:
-        reason = printable(str(error.error), limit=200)
-        if error.status_code == 404 and "model" in reason:
-            return EmbeddingFailed(
-                f"the Ollama server says: {reason}", f"ollama pull {self._model}", cause="model_missing"
-            )
-        mend = "shorten the text or take another model" if "context length" in reason else "look at the server's log"
-        return EmbeddingFailed(f"the Ollama server says {error.status_code}: {reason}", mend, cause="bad_answer")
+        except EmbeddingFailed:
+            raise
+        except Exception as error:
+            failed = named_failure(error, client_url(self._client), self._model, timeout)
+            if failed is None:
+                raise
+            mend = "shorten the text or take another model" if "context length" in failed.said else failed.mend
+            raise EmbeddingFailed(failed.message, mend, cause=CAUSES.get(failed.cause, "bad_answer")) from error

@@ -12,8 +12,12 @@ from lab.errors import EnvironmentUnusable
 INSTALL = "pip install -e '.[bench]' in the lab's folder, as make bench does"
 
 
-def bench_package(module: str) -> ModuleType:
-    """Imports a package of the ``bench`` extra.
+def bench_package(module: str, install: str = INSTALL) -> ModuleType:
+    """Imports a package of the ``bench`` extra, or of another one.
+
+    Args:
+        module: Its module.
+        install: What mends its absence.
 
     Raises:
         EnvironmentUnusable: It is not installed, or cannot be loaded here.
@@ -21,9 +25,9 @@ def bench_package(module: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        raise EnvironmentUnusable(f"the package {error.name or module} is not installed", INSTALL) from error
+        raise EnvironmentUnusable(f"the package {error.name or module} is not installed", install) from error
     except (ImportError, OSError) as error:
-        raise EnvironmentUnusable(f"the package {module} cannot be loaded: {error}", INSTALL) from error
+        raise EnvironmentUnusable(f"the package {module} cannot be loaded: {error}", install) from error
 
 
 def shipped_digest(module: str, *parts: str) -> str:

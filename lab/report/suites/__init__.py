@@ -1,0 +1,1 @@
+"""The report of the suites beyond top-k: HTML, Markdown, terminal."""

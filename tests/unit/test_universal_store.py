@@ -1,0 +1,382 @@
+"""The store of the universal layer: staging, idempotence, archiving, two writers, broken files, sudden death."""
+
+from __future__ import annotations
+
+import signal
+import sqlite3
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from hypothesis import settings, strategies
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from pydantic import ValidationError
+
+from lab.errors import EnvironmentUnusable, InputError
+from lab.memories.universal.records import Draft, RecordKind, Scope, StatedRelation
+from lab.memories.universal.search import Search
+from lab.memories.universal.store import Store
+
+
+def draft(content: str, **fields: object) -> Draft:
+    return Draft.model_validate({"content": content, "agent_id": "ana", "created_at": 100.0, **fields})
+
+
+def committed(store: Store, *drafts: Draft) -> tuple[int, ...]:
+    return store.commit(store.stage(drafts))
+
+
+def found(store: Store, query: str, now: float = 100.0, **scope: object) -> list[int]:
+    answer = Search(store)(query, 10, Scope.model_validate({"now": now, **scope}))
+    return [hit.record_id for hit in answer.found]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store(tmp_path / "universal.db") as opened:
+        yield opened
+
+
+def test_a_record_comes_back_as_it_was_written(store: Store) -> None:
+    (record_id,) = committed(store, draft("The otter sleeps.", trust=0.8, ttl=50.0))
+    record = store.get(record_id)
+    assert (record.content, record.agent_id, record.kind, record.trust) == (
+        *("The otter sleeps.", "ana", RecordKind.EPISODIC, 0.8),
+    )
+    assert (record.created_at, record.ttl, record.access_count, record.last_used_at) == (100.0, 50.0, 0, None)
+    assert (record.schema_version, record.archived) == (1, False)
+
+
+def test_what_is_staged_is_on_disk_and_in_no_search(store: Store) -> None:
+    batch = store.stage([draft("The otter sleeps.", entities=("Otter",))])
+    assert found(store, "otter") == []
+    with Store(store.path) as other:
+        assert [d.content for d in other.staged(batch)] == ["The otter sleeps."]
+    ids = store.commit(batch)
+    assert found(store, "otter") == list(ids)
+    assert store.staged(batch) == ()
+
+
+def test_what_is_discarded_is_gone_and_cannot_be_committed(store: Store) -> None:
+    batch = store.stage([draft("The otter sleeps.")])
+    store.discard(batch)
+    store.discard(batch)
+    assert (store.live(), store.staged(batch), found(store, "otter")) == ((), (), [])
+    with pytest.raises(InputError, match="was discarded"):
+        store.commit(batch)
+
+
+def test_what_is_committed_cannot_be_discarded(store: Store) -> None:
+    batch = store.stage([draft("The otter sleeps.")])
+    store.commit(batch)
+    with pytest.raises(InputError, match="was committed"):
+        store.discard(batch)
+    with pytest.raises(InputError, match="no batch 7"):
+        store.commit(7)
+
+
+def test_to_commit_again_changes_nothing(store: Store) -> None:
+    batch = store.stage([draft("One."), draft("Two."), draft("One.")])
+    ids = store.commit(batch)
+    assert store.commit(batch) == ids
+    assert ids[0] == ids[2]
+    assert committed(store, draft("One.")) == ids[:1]
+    assert len(store.live()) == 2
+
+
+def test_another_time_agent_or_text_is_another_record(store: Store) -> None:
+    ids = committed(store, draft("One."), draft("One.", created_at=101.0), draft("One.", agent_id="bia"), draft("one."))
+    assert len(set(ids)) == 4
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"content": ""},
+        {"content": "half \ud800"},
+        {"content": "x", "tags": ("\udfff",)},
+        {"content": "x", "trust": 1.5},
+        {"content": "x", "ttl": 5.0, "created_at": None},
+        {"content": "x", "created_at": float("nan")},
+        {"content": "x", "kind": "semantic"},
+        {"content": "x", "sources": (1,)},
+    ],
+)
+def test_a_draft_that_cannot_be_a_record_is_refused(fields: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        Draft.model_validate({"agent_id": "ana", "created_at": 1.0, **fields})
+
+
+def test_a_source_must_be_an_episode_and_a_bad_batch_writes_nothing(store: Store) -> None:
+    batch = store.stage([draft("Good."), draft("Bad.", kind="semantic", sources=(99,))])
+    with pytest.raises(InputError, match="no episode 99"):
+        store.commit(batch)
+    assert store.live() == ()
+    assert len(store.staged(batch)) == 2
+
+
+def test_use_is_counted_and_a_clock_that_runs_back_makes_nothing_younger(store: Store) -> None:
+    one, two = committed(store, draft("One."), draft("Two."))
+    store.touch([one, one, 99], 200.0)
+    store.touch([one], 150.0)
+    assert (store.get(one).access_count, store.get(one).last_used_at) == (3, 200.0)
+    assert store.get(two).access_count == 0
+
+
+def test_what_has_expired_is_not_found_and_is_archived_not_deleted(store: Store) -> None:
+    short, long_, ever = committed(store, draft("Otter one.", ttl=10.0), draft("Otter two.", ttl=99.0), draft("Otter."))
+    assert short in found(store, "otter", now=109.9)
+    assert sorted(found(store, "otter", now=110.0)) == [long_, ever]
+    assert store.expire(109.9) == ()
+    assert store.expire(110.0) == (short,)
+    assert store.expire(110.0) == ()
+    assert [r.record_id for r in store.archived()] == [short]
+    assert store.get(short).content == "Otter one."
+
+
+def test_pruning_archives_the_least_used_first(store: Store) -> None:
+    a, b, c, d = committed(store, *(draft(f"Otter {n}.", created_at=float(n)) for n in range(4)))
+    store.touch([b], 500.0)
+    store.touch([a, a], 300.0)  # most often, though longest ago
+    store.touch([d], 400.0)
+    assert store.prune(2, 700.0) == (c, d)
+    assert [r.record_id for r in store.live()] == [a, b]
+    assert [r.record_id for r in store.archived()] == [c, d]
+    assert found(store, "otter") == [a, b]
+    assert store.prune(2, 700.0) == ()
+    with pytest.raises(InputError):
+        store.prune(-1, 700.0)
+
+
+def test_restoring_brings_back_text_words_graph_and_counts(store: Store) -> None:
+    link = StatedRelation(subject="Ana Souza", kind="works_at", target="Marolas")
+    (record_id,) = committed(store, draft("The otter sleeps.", tags=("den",), relations=(link,)))
+    store.touch([record_id], 200.0)
+    before = store.get(record_id)
+    store.prune(0, 300.0)
+    assert found(store, "otter") == found(store, "den") == found(store, "Marolas") == []
+    store.restore(record_id)
+    store.restore(record_id)
+    assert store.get(record_id) == before
+    assert found(store, "otter") == found(store, "den") == found(store, "Marolas") == [record_id]
+    assert store.archived() == ()
+
+
+def test_to_commit_what_is_archived_brings_it_back_under_its_id(store: Store) -> None:
+    ids = committed(store, draft("The otter sleeps."))
+    store.prune(0, 200.0)
+    assert committed(store, draft("The otter sleeps.")) == ids
+    assert [r.record_id for r in store.live()] == list(ids)
+
+
+def test_an_archived_id_is_never_given_again(store: Store) -> None:
+    ids = committed(store, draft("One."))
+    store.prune(0, 200.0)
+    assert committed(store, draft("Two.")) != ids
+
+
+@pytest.mark.parametrize("table", ["records", "archive"])
+def test_not_even_by_hand_is_a_record_deleted(store: Store, table: str) -> None:
+    committed(store, draft("One."), draft("Two."))
+    store.prune(1, 200.0)
+    with closing(sqlite3.connect(store.path)) as other, pytest.raises(sqlite3.IntegrityError, match="never deleted"):
+        other.execute(f"DELETE FROM {table}")
+
+
+# --- files
+
+
+def test_a_store_of_another_version_is_refused_and_left_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "universal.db"
+    Store(path).close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version = 9")
+    with pytest.raises(InputError, match=r"schema version 9, this lab reads 1"):
+        Store(path)
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (9,)
+
+
+def test_another_programs_database_is_refused_and_left_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE mine (x)")
+    with pytest.raises(InputError, match="another program"):
+        Store(path)
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("mine",)]
+
+
+def test_broken_files_are_told_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "broken.db"
+    path.write_bytes(b"no database at all, and long enough to be read as a page" * 40)
+    with pytest.raises(InputError, match=r"broken\.db") as told:
+        Store(path)
+    assert "\n" not in str(told.value)
+    with pytest.raises(InputError, match="cannot be opened"):
+        Store(tmp_path / "nowhere" / "universal.db")
+
+
+def test_a_torn_page_is_an_error_and_no_empty_answer(tmp_path: Path) -> None:
+    path = tmp_path / "universal.db"
+    with Store(path) as store:
+        committed(store, *(draft(f"Otter number {n} sleeps.") for n in range(300)))
+    data = bytearray(path.read_bytes())
+    data[4096:] = bytes(len(data) - 4096)
+    path.write_bytes(data)
+    with pytest.raises(InputError, match="damaged"), Store(path) as store:
+        found(store, "otter")
+
+
+def test_a_full_disk_is_told_and_leaves_the_batch_staged(store: Store) -> None:
+    batch = store.stage([draft(f"Otter number {n}. " + "x" * 5000) for n in range(20)])
+    pages = store.connection.execute("PRAGMA page_count").fetchone()[0]
+    store.connection.execute(f"PRAGMA max_page_count = {pages + 5}")
+    with pytest.raises(EnvironmentUnusable, match="disk is full"):
+        store.commit(batch)
+    assert store.live() == ()
+    store.connection.execute("PRAGMA max_page_count = 1000000")
+    assert len(store.commit(batch)) == 20
+
+
+def test_a_process_killed_in_mid_commit_leaves_all_or_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "universal.db"
+    program = f"""
+        import os, signal
+        from pathlib import Path
+        from lab.memories.universal.records import Draft
+        from lab.memories.universal import writing
+        from lab.memories.universal.store import Store
+        store = Store(Path({str(path)!r}))
+        store.commit(store.stage([Draft(content="Before.", agent_id="ana")]))
+        insert, seen = writing._insert, []
+        def killed(connection, draft):
+            seen.append(draft)
+            if len(seen) == 3:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return insert(connection, draft)
+        writing._insert = killed
+        store.commit(store.stage([Draft(content=f"Otter {{n}}.", agent_id="ana") for n in range(5)]))
+    """
+    died = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=False)
+    assert died.returncode == -signal.SIGKILL
+    with Store(path) as store:
+        assert [r.content for r in store.live()] == ["Before."]
+        assert found(store, "otter") == []
+        assert len(store.commit(2)) == 5
+        assert len(found(store, "otter")) == 5
+
+
+def test_two_writers_lose_nothing_and_make_nothing_twice(tmp_path: Path) -> None:
+    path = tmp_path / "universal.db"
+    Store(path).close()
+    faults: list[BaseException] = []
+
+    def write(name: str) -> None:
+        try:
+            with Store(path) as store:
+                for number in range(15):
+                    committed(store, draft(f"Own {name} {number}."), draft(f"Shared {number}."))
+        except BaseException as fault:
+            faults.append(fault)
+
+    threads = [threading.Thread(target=write, args=(name,)) for name in ("left", "right")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert faults == []
+    with Store(path) as store:
+        contents = [record.content for record in store.live()]
+    assert len(contents) == len(set(contents)) == 45
+
+
+# --- nothing is ever lost, whatever is done in whatever order
+
+
+class Machine(RuleBasedStateMachine):
+    """Random acts on a store beside a model of what it must still hold."""
+
+    @initialize()
+    def begin(self) -> None:
+        import tempfile
+
+        self.folder = tempfile.TemporaryDirectory()
+        self.store = Store(Path(self.folder.name) / "universal.db")
+        self.contents: dict[int, str] = {}
+        self.sources: dict[int, set[int]] = {}
+        self.now = 100.0
+
+    def episodes(self) -> list[int]:
+        return sorted(set(self.contents) - set(self.sources))
+
+    @rule(text=strategies.text("ab 1-+#\0é", min_size=1, max_size=4), ttl=strategies.sampled_from([None, 1.0, 30.0]))
+    def remember(self, text: str, ttl: float | None) -> None:
+        (record_id,) = committed(self.store, draft(text, ttl=ttl))
+        assert self.contents.setdefault(record_id, text) == text
+
+    @rule()
+    def throw_away(self) -> None:
+        self.store.discard(self.store.stage([draft("never")]))
+
+    @precondition(lambda self: self.episodes())
+    @rule(data=strategies.data())
+    def learn(self, data: strategies.DataObject) -> None:
+        chosen = data.draw(strategies.sets(strategies.sampled_from(self.episodes()), min_size=1, max_size=3))
+        text = f"learnt {data.draw(strategies.integers(0, 2))}"
+        (record_id,) = committed(self.store, draft(text, kind="semantic", sources=tuple(sorted(chosen))))
+        self.contents[record_id] = text
+        self.sources.setdefault(record_id, set()).update(chosen)
+
+    @precondition(lambda self: self.contents)
+    @rule(data=strategies.data())
+    def use_or_restore(self, data: strategies.DataObject) -> None:
+        record_id = data.draw(strategies.sampled_from(sorted(self.contents)))
+        self.store.touch([record_id], self.now)
+        if data.draw(strategies.booleans()):
+            self.store.restore(record_id)
+
+    @rule(passed=strategies.sampled_from([0.5, 20.0]))
+    def expire(self, passed: float) -> None:
+        self.now += passed
+        self.store.expire(self.now)
+
+    @rule(keep=strategies.integers(0, 4))
+    def prune(self, keep: int) -> None:
+        self.store.prune(keep, self.now)
+        assert len(self.store.live()) <= keep
+
+    @rule()
+    def reopen(self) -> None:
+        self.store.close()
+        self.store = Store(self.store.path)
+
+    @invariant()
+    def all_is_there_once(self) -> None:
+        if not hasattr(self, "store"):
+            return
+        everything = [*self.store.live(), *self.store.archived()]
+        assert {r.record_id: r.content for r in everything} == self.contents
+        assert len(everything) == len(self.contents)
+        indexed = self.store.connection.execute("SELECT rowid FROM words ORDER BY rowid").fetchall()
+        assert [row[0] for row in indexed] == [r.record_id for r in self.store.live()]
+
+    @invariant()
+    def no_source_is_lost(self) -> None:
+        for record_id, expected in getattr(self, "sources", {}).items():
+            read = {source.record_id: source.content for source in self.store.sources_of(record_id)}
+            assert read == {source: self.contents[source] for source in expected}
+
+    def teardown(self) -> None:
+        if hasattr(self, "store"):
+            self.store.close()
+            self.folder.cleanup()
+
+
+TestNothingIsLost = Machine.TestCase
+TestNothingIsLost.settings = settings(max_examples=12, stateful_step_count=15, deadline=None)
