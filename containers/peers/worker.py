@@ -22,7 +22,7 @@ PACKAGES = "/run/peer"
 STORE = Path("/run/store")
 OWNER = "lab"
 NOW = 1_767_225_600.0
-"""What the clock of a system shows whose ranking depends on it: otherwise seconds of a busy machine decide it."""
+"""What a clock shows that stands still."""
 
 ATTEMPTS: list[str] = []
 _NETWORK = frozenset(
@@ -42,7 +42,13 @@ def guard(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 class Memorine:
-    """``memorine``: SQLite and FTS5; a recall makes what it returns weigh more."""
+    """``memorine``: SQLite and FTS5; a recall makes what it returns weigh more.
+
+    Weights decay by age. The clock stands still, so that all facts are equally old: they are stored one after the
+    other here, and the order in which that happens to be done would decide rankings.
+    """
+
+    clock = "stands still"
 
     def __init__(self, place: Path) -> None:
         time.time = lambda: NOW
@@ -72,6 +78,8 @@ class Memorine:
 
 class Mem0:
     """``mem0ai`` without a language model: what it is given is stored as it is, in the vector store inside it."""
+
+    clock = "runs"
 
     def __init__(self, place: Path) -> None:
         from mem0 import Memory
@@ -138,6 +146,8 @@ class Mem0:
 
 class Mempalace:
     """``mempalace`` on its exact store: the nearest by vector, ordered again by its own sum of cosine and BM25."""
+
+    clock = "runs"
 
     def __init__(self, place: Path) -> None:
         os.environ["MEMPALACE_BACKEND"] = "sqlite_exact"
@@ -232,7 +242,7 @@ class Worker:
         place = Path.home() / "store"
         shutil.copytree(STORE, place)
         self.system = SYSTEMS[os.environ["PEER"]](place)
-        return {"legs": self.system.legs, "store": digest_of(STORE)}
+        return {"legs": self.system.legs, "clock": self.system.clock, "store": digest_of(STORE)}
 
     def search(self, query: str, k: int, vector: list[float] | None = None) -> dict[str, Any]:
         """Its ranking."""

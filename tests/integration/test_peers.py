@@ -127,7 +127,7 @@ def test_it_sees_its_own_packages_alone(memorine: Peer, database: Path) -> None:
     memorine.open(database)  # which compares them with what can be imported inside
     memorine.close()
     told = memorine.settings()
-    assert told["legs"] == {"fts5": True, "embeddings": False}
+    assert told["legs"] == {"fts5": True, "embeddings": False} and told["clock"] == "stands still"
     assert (told["facts"], told["memories"]) == (len(FACTS), len(FACTS))
     assert before.items() <= told.items()
 

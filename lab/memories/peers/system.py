@@ -106,12 +106,13 @@ class Peer:
         self._frozen: dict[str, Frozen] = {}
         self._worker: SandboxedWorker | None = None
         self._legs: dict[str, bool] = {}
+        self._clock = ""
 
     def settings(self) -> Mapping[str, Any]:
         """What decides its results: every package with its version, the set's digest, the model of the vectors.
 
-        After ``open`` also ``legs``, the ways of searching that the peer has and whether each is on, and how many
-        ``memories`` it has made of the ``facts`` that it was given, over all stores.
+        After ``open`` also ``legs``, the ways of searching that the peer has and whether each is on, whether its
+        ``clock`` runs, and how many ``memories`` it has made of the ``facts`` that it was given, over all stores.
         """
         told: dict[str, Any] = {
             "packages": dict(self._packages.versions),
@@ -125,7 +126,7 @@ class Peer:
             model = asdict(self._indexes.embedder.identity)
             told["embedder"] = {**model, "prefixes": dict(model["prefixes"])}
         if self._legs:
-            told["legs"] = dict(self._legs)
+            told["legs"], told["clock"] = dict(self._legs), self._clock
             told["facts"] = sum(one.facts for one in self._frozen.values())
             told["memories"] = sum(one.memories for one in self._frozen.values())
         return told
@@ -159,7 +160,7 @@ class Peer:
         opened = self._asked("open")
         if opened["store"] != frozen.digest:
             raise EnvironmentUnusable(f"the frozen store of {self.name} is not as it was", "start the run again")
-        self._legs = opened["legs"]
+        self._legs, self._clock = opened["legs"], opened["clock"]
 
     def search(self, query: str, k: int) -> Ranking:
         """See ``System.search``. Where the peer gives an order and no score, each hit's score is minus its rank."""
