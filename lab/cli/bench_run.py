@@ -37,7 +37,11 @@ VECTORS = "vectors.sqlite"
 
 @dataclass(frozen=True)
 class Request:
-    """The options of ``lab bench``; see its help."""
+    """The options of ``lab bench``; see its help.
+
+    ``reference`` is the arm that all others are compared with, ``absent`` what the caller knows cannot be run, and with
+    ``whatever_runs`` an arm that this machine lacks something for is listed there and is no error.
+    """
 
     topics: tuple[str, ...]
     snapshot: str
@@ -52,6 +56,10 @@ class Request:
     snapshots: Path
     reports: Path
     resume: Path | None
+    systems: tuple[Path, ...] = ()
+    reference: str = ""
+    absent: tuple[str, ...] = ()
+    whatever_runs: bool = False
 
 
 def run_bench(request: Request, *, json: bool) -> None:
@@ -66,23 +74,26 @@ def run_bench(request: Request, *, json: bool) -> None:
     """
     # The embedder, scipy and pandas take a second or two to load, which other commands should not pay.
     from lab.memories.arms import ALL_KINDS  # noqa: PLC0415
+    from lab.memories.system_files import load_system_files  # noqa: PLC0415
     from lab.retrieval.arms import DEFAULT_ARMS, Tools, make_arms  # noqa: PLC0415
     from lab.retrieval.bench import Bench, Work  # noqa: PLC0415
     from lab.retrieval.embedders.threads import one_thread  # noqa: PLC0415
     from lab.retrieval.results import LOCK  # noqa: PLC0415
 
-    names = request.arms or DEFAULT_ARMS
+    own = load_system_files(request.systems, ALL_KINDS)
+    names = list(dict.fromkeys((*(request.arms or DEFAULT_ARMS), *own)))
+    absent = list(request.absent)
     with one_thread():
         tools = Tools(
             lambda: dense_indexes(request.embedder, request.ollama_host, request.snapshots, request.embed_timeout),
             request.backend,
         )
-        arms = make_arms(names, tools, ALL_KINDS)
+        arms = make_arms(names, tools, {**ALL_KINDS, **own}, absent.append if request.whatever_runs else None)
         sets = frozen_sets(request.topics, request.scenarios, request.snapshots, request.snapshot)
         facts = {"embedder": None, "vectors": [], **_common_facts()}
         if tools.embeds:  # some arm needs vectors
             facts |= _embedding_facts(tools.indexes, [shot for _, shots in sets for shot in shots.values()])
-        work = Work(sets=sets, arms=arms, k=request.k, fresh=request.fresh, facts=facts)
+        work = Work(sets, arms, request.k, request.fresh, facts, tuple(absent), request.reference)
         if request.resume:
             run = Bench.resume(RunFolder.open(request.resume, (LOCK,)), work)
         else:

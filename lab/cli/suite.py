@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.progress import TaskID
 
-from lab.cli.bench import EmbedderOption, HostOption, LimitOption
+from lab.cli.bench_options import EmbedderOption, HostOption, LimitOption
 from lab.cli.bench_run import dense_indexes
 from lab.cli.output import console, counting_bar, print_json, safe, stdout
 from lab.cli.places import (

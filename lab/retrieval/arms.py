@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
-from lab.errors import InputError
+from lab.errors import EnvironmentUnusable, InputError
 from lab.retrieval.embedders.index import DenseIndexes
 from lab.retrieval.factstore.settings import FactstoreSettings
 from lab.retrieval.systems.base import System
@@ -47,11 +47,11 @@ class Tools:
 
     Args:
         indexes: Makes the maker of embedding indexes.
-        backend: Isolation of the real plugin.
+        backend: Isolation of systems that run in a sandbox.
     """
 
     def __init__(self, indexes: Callable[[], DenseIndexes], backend: str = "auto") -> None:
-        self._indexes, self._backend = indexes, backend
+        self._indexes, self.backend = indexes, backend
         self._plugins: dict[bool, WorkerProgram] = {}
 
     @cached_property
@@ -67,7 +67,7 @@ class Tools:
     def plugin(self, *, numpy: bool) -> WorkerProgram:
         """The real plugin in its sandbox."""
         if numpy not in self._plugins:
-            self._plugins[numpy] = plugin_program(self._backend, numpy=numpy)
+            self._plugins[numpy] = plugin_program(self.backend, numpy=numpy)
         return self._plugins[numpy]
 
 
@@ -135,13 +135,19 @@ KINDS: Mapping[str, ArmKind] = {
 DEFAULT_ARMS = (*FOUR_ARMS, "bm25", "bm25-porter", "dense")
 
 
-def make_arms(names: Sequence[str], tools: Tools, kinds: Mapping[str, ArmKind] = KINDS) -> tuple[Arm, ...]:
+def make_arms(
+    names: Sequence[str],
+    tools: Tools,
+    kinds: Mapping[str, ArmKind] = KINDS,
+    lacking: Callable[[str], None] | None = None,
+) -> tuple[Arm, ...]:
     """Arms by name, in the order given.
 
     Args:
         names: Their names.
         tools: What they are made of.
         kinds: All that there are.
+        lacking: Told of each arm that this machine cannot run, which is left out then; by default that is an error.
 
     Raises:
         InputError: A name is unknown or there twice, or none is given.
@@ -156,7 +162,13 @@ def make_arms(names: Sequence[str], tools: Tools, kinds: Mapping[str, ArmKind] =
         if names.count(name) > 1:
             raise InputError(f"arm {name} is named twice", "name it once")
         kind = kinds[name]
-        system = kind.make(tools)
+        try:
+            system = kind.make(tools)
+        except EnvironmentUnusable as error:
+            if lacking is None:
+                raise
+            lacking(f"{name}: {error}")
+            continue
         settings = dict(system.settings())
         arms.append(Arm(name, kind.label, system.name, settings, partial(kind.make, tools), settings.get("depth")))
     return tuple(arms)

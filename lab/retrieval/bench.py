@@ -43,6 +43,7 @@ class Work:
         fresh: Whether every topic gets a fresh copy of its store.
         facts: What else decides the results, for the lock: embedder, rule of the keywords, versions.
         absent: What cannot be run here and why.
+        reference: Arm that every other one is compared with; empty for the pairs of ``declared_pairs``.
     """
 
     sets: Sequence[tuple[TestSet, Snapshots]]
@@ -51,6 +52,7 @@ class Work:
     fresh: bool
     facts: Mapping[str, Any]
     absent: tuple[str, ...] = ()
+    reference: str = ""
 
     @property
     def queries(self) -> int:
@@ -64,7 +66,7 @@ class Work:
             "k": self.k,
             "fresh": self.fresh,
             "tie_rule": TIE_RULE,
-            "pairs": [list(pair) for pair in declared_pairs(self.arms)],
+            "pairs": [list(pair) for pair in declared_pairs(self.arms, self.reference)],
             "sets": [set_info(testset, shots, self.k).model_dump(mode="json") for testset, shots in self.sets],
             "arms": [
                 {
@@ -83,12 +85,16 @@ class Work:
         return inputs
 
 
-def declared_pairs(arms: Sequence[Arm]) -> tuple[tuple[str, str], ...]:
+def declared_pairs(arms: Sequence[Arm], reference: str = "") -> tuple[tuple[str, str], ...]:
     """The pairs that are compared, settled before anything is measured.
 
-    They are the six of the four arms where those are all there; otherwise all pairs of what was asked for, as far as
-    both return equally many hits: one that returns five misses by construction what the other finds at rank 6.
+    They are each arm with the reference where there is one. Otherwise they are the six of the four arms where those are
+    all there, else all pairs of what was asked for. Both have to return equally many hits: one that returns five misses
+    by construction what the other finds at rank 6.
     """
+    if reference:
+        against = next(arm for arm in arms if arm.name == reference)
+        return tuple((arm.name, reference) for arm in arms if arm is not against and arm.depth == against.depth)
     four = [arm for arm in arms if arm.name in FOUR_ARMS]
     chosen = four if len(four) == len(FOUR_ARMS) else arms
     return tuple((one.name, two.name) for one, two in combinations(chosen, 2) if one.depth == two.depth)

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from lab.report.svg import INKS, MARKS, Figure, draw_figure, plain
-from lab.retrieval.results import SetResult
+from lab.retrieval.metrics.compare import CANNOT_TELL
+from lab.retrieval.results import BenchResult, SetResult
 from lab.retrieval.rows import TopicRow
 from lab.retrieval.timing import ArmTiming
 
@@ -41,7 +42,8 @@ def quality_figure(result: SetResult, measure: str, name: str) -> Figure | None:
                 values,
                 ys,
                 xerr=[lows, highs],
-                fmt=MARKS[number % len(MARKS)],
+                # After a round of colours the marks are others, so that no two arms look the same.
+                fmt=MARKS[(number + number // len(INKS)) % len(MARKS)],
                 color=INKS[number % len(INKS)],
                 markersize=5,
                 linewidth=1.2,
@@ -57,6 +59,65 @@ def quality_figure(result: SetResult, measure: str, name: str) -> Figure | None:
     height = 1.2 + 0.17 * len(classes) * len(result.arms)
     alt = f"{name} with its interval for each arm on {result.info.name}, by class; the tables hold the numbers"
     return draw_figure(draw, (9.0, height), alt)
+
+
+def systems_figure(result: BenchResult) -> Figure | None:
+    """MRR@10 with its interval of every arm on every set, best first; None for one set or without matplotlib.
+
+    Where all comparisons of a set have one arm in common, that is the yardstick: its value is drawn as a dotted line,
+    and a mark is filled only where the verdict says that the arm differs from it.
+    """
+    if len(result.sets) < 2:
+        return None
+    values = {
+        one.info.name: {arm.arm: arm.scores[0].mrr10 for arm in one.arms if arm.scores[0].mrr10} for one in result.sets
+    }
+    names = [arm.arm for arm in result.sets[0].arms if all(known.get(arm.arm) for known in values.values())]
+    if not names:
+        return None
+    names.sort(key=lambda name: -sum(values[one][name].value or 0.0 for one in values))
+    yardstick = common_arm(result)
+
+    def draw(axes: Axes) -> None:
+        step = 0.66 / len(result.sets)
+        for number, one in enumerate(result.sets):
+            ink, known = INKS[number % len(INKS)], values[one.info.name]
+            told = {row.first if row.second == yardstick else row.second: row.verdict for row in one.comparisons}
+            for row, name in enumerate(names):
+                mean = known[name]
+                if mean.value is None or mean.low is None or mean.high is None:
+                    continue
+                differs = told.get(name, CANNOT_TELL) != CANNOT_TELL
+                y = row + (number - (len(result.sets) - 1) / 2) * step
+                axes.plot([mean.low, mean.high], [y, y], color=ink, linewidth=1.2)
+                axes.plot(
+                    [mean.value],
+                    [y],
+                    marker=MARKS[number % len(MARKS)],
+                    color=ink,
+                    markerfacecolor=ink if differs else "white",
+                    markersize=5,
+                    linestyle="none",
+                )
+            if yardstick in known and known[yardstick].value is not None:
+                axes.axvline(float(known[yardstick].value or 0.0), color=ink, linewidth=0.9, linestyle=":")
+            label = f"{plain(one.info.name)} (n={one.arms[0].scores[0].n})"
+            axes.plot([], [], color=ink, marker=MARKS[number % len(MARKS)], markersize=5, linewidth=1.2, label=label)
+        axes.set_yticks(range(len(names)), [plain(name) for name in names])
+        axes.set_ylim(len(names) - 0.4, -0.6)
+        axes.set_xlim(-0.02, 1.02)
+        axes.set_xlabel("MRR@10, 95 % interval")
+        axes.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(result.sets), frameon=False)
+
+    alt = f"MRR@10 with its interval of {len(names)} systems on {len(values)} sets; the tables hold the numbers"
+    return draw_figure(draw, (8.6, 1.2 + 0.17 * len(names) * len(result.sets)), alt)
+
+
+def common_arm(result: BenchResult) -> str:
+    """The one arm that all comparisons have in common; empty where there is none or more than one."""
+    pairs = [{row.first, row.second} for one in result.sets for row in one.comparisons]
+    common = set.intersection(*pairs) if pairs else set()
+    return common.pop() if len(common) == 1 else ""
 
 
 def rank_figure(result: SetResult, rows: Mapping[str, Sequence[TopicRow]]) -> Figure | None:

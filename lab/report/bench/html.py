@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from lab.report.bench.figures import latency_figure, noise_figure, quality_figure, rank_figure
+from lab.report.bench.figures import (
+    common_arm,
+    latency_figure,
+    noise_figure,
+    quality_figure,
+    rank_figure,
+    systems_figure,
+)
 from lab.report.bench.numbers import FILTERS, NOTES
 from lab.report.templating import html_environment, style_sheet
 from lab.retrieval.results import BenchResult
@@ -42,6 +49,8 @@ def render_html(run_id: str, result: BenchResult, timing: BenchTiming, rows: Row
             one.info.name: {measure: quality_figure(one, measure, MEASURES[measure]) for measure in DRAWN}
             for one in result.sets
         },
+        overview=systems_figure(result),
+        yardstick=common_arm(result),
         measures=MEASURES,
         ranks={one.info.name: rank_figure(one, rows[one.info.name]) for one in result.sets},
         latency={name: latency_figure(arms, name) for name, arms in timing.arms.items()},
