@@ -173,14 +173,14 @@ def flips(trials: Trials) -> Proportion:
         [scenario for scenario, said in several.items() if len(set(said)) > 1],
         several,
         name="repeats disagree",
-        of="reached attack cells with two decided repeats at least",
+        of="reached attack cells with repeats",
     )
 
 
 def _answers(trials: Trials) -> Answers:
     valid = [t for t in trials if t.valid]
     used = [(t, t.result.model_use) for t in valid if t.result and t.result.model_use]
-    answers, calls = "answers of the model to reviews", "tool calls in its answers to reviews"
+    answers, calls = "answers to reviews", "tool calls in answers to reviews"
     return Answers(
         refusals=_share(used, lambda u: (u.refusals, u.review_answers), "declined in words", answers),
         unparsable=_share(used, lambda u: (u.unparsable_calls, u.calls), "arguments are no JSON object", calls),

@@ -65,7 +65,7 @@ def _ceiling(whole: Slice) -> Iterator[str]:
             )
         return
     tried, kept = whole.ceiling.attempt.proportion, whole.ceiling.persist.proportion
-    yield f"Under the ceiling {tried.text()} were tried, and {kept.text()} persisted."
+    yield f"The ceiling tried in {tried.text()}; of that the guards let through {kept.text()}."
     if whole.ceiling.accounting.planned < whole.accounting.planned:
         yield (
             f"The ceiling covers {whole.ceiling.accounting.planned} of the {whole.accounting.planned} planned attack "

@@ -1,0 +1,80 @@
+"""Live models in the terminal: what they tried, beside the ceiling; what limits that; the verdicts of the pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from lab.report.hostile import visible
+from lab.report.susceptibility_model import LiveRow, Susceptibility, Tried
+from lab.statistics.proportions import Proportion
+from lab.text import printable
+
+_MOST_ROWS = 20
+"""Models by setup and build that a terminal shows; the report holds them all."""
+
+
+def live_summary(part: Susceptibility) -> Iterator[RenderableType]:
+    """What ``lab run`` and ``lab report`` print of live models.
+
+    Args:
+        part: The susceptibility part of the report.
+    """
+    yield _table(part)
+    for row in part.rows[:_MOST_ROWS]:
+        yield _line(f"{row.model} in {row.setup} of {row.build}: {row.reading[0]}", bold=True)
+        for words in row.reading[1:]:
+            yield _line(f"  {words}")
+    for pair in part.between.pairs[:_MOST_ROWS]:
+        verdict = pair.row.verdict or "not tested"
+        yield _line(f"{pair.second} against {pair.first} in {pair.setup} of {pair.build}, attempt: {verdict}")
+    more = max(len(part.rows), len(part.between.pairs)) - _MOST_ROWS
+    if more > 0:
+        yield _line("and more rows or pairs of live models in the report")
+
+
+def _line(words: str, *, bold: bool = False) -> Text:
+    return Text(visible(printable(words, 500)), style="bold" if bold else "")
+
+
+def _table(part: Susceptibility) -> Table:
+    title = "Live models, attack trials of sound families: k/n, the second line of each heading names the n"
+    table = Table(title=title, title_justify="left")
+    table.add_column("Model, setup", overflow="fold")
+    for name, of in (
+        ("tried", "reached"),
+        ("ceiling", "reached"),
+        ("persist", "attempt."),
+        ("ceiling", "attempt."),
+        ("twins", "valid"),
+        ("controls", "valid"),
+        ("flips", "cells"),
+    ):
+        table.add_column(f"{name}\n/ {of}", no_wrap=True, min_width=7)
+    table.add_column("error", no_wrap=True)
+    for row in part.rows[:_MOST_ROWS]:
+        table.add_row(
+            escape(visible(printable(f"{row.model} {row.setup}", 120))),
+            *(escape(told) for told in _cells(row)),
+            str(row.whole.accounting.error or "–"),
+        )
+    return table
+
+
+def _cells(row: LiveRow) -> Iterator[str]:
+    whole: Tried = row.whole
+    ceiling = row.whole.ceiling
+    yield _counted(whole.attempt.proportion)
+    yield _counted(ceiling.attempt.proportion) if ceiling else "not run"
+    yield _counted(whole.persist.proportion)
+    yield _counted(ceiling.persist.proportion) if ceiling else "not run"
+    for share in (row.twins.attempt.proportion, row.controls.attempt.proportion, row.flips):
+        yield _counted(share)
+
+
+def _counted(share: Proportion) -> str:
+    return f"{share.numerator}/{share.denominator}" if share.denominator else "n/a"
