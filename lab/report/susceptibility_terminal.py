@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rich.console import RenderableType
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -37,8 +36,8 @@ def live_summary(part: Susceptibility) -> Iterator[RenderableType]:
         yield _line("and more rows or pairs of live models in the report")
 
 
-def _line(words: str, *, bold: bool = False) -> Text:
-    return Text(visible(printable(words, 500)), style="bold" if bold else "")
+def _line(words: str, *, bold: bool = False, limit: int = 500) -> Text:
+    return Text(visible(printable(words, limit)), style="bold" if bold else "")
 
 
 def _table(part: Susceptibility) -> Table:
@@ -58,8 +57,8 @@ def _table(part: Susceptibility) -> Table:
     table.add_column("error", no_wrap=True)
     for row in part.rows[:_MOST_ROWS]:
         table.add_row(
-            escape(visible(printable(f"{row.model} {row.setup}", 120))),
-            *(escape(told) for told in _cells(row)),
+            _line(f"{row.model} {row.setup}", limit=120),  # no markup: the name of a model may look like some
+            *_cells(row),
             str(row.whole.accounting.error or "–"),
         )
     return table

@@ -184,4 +184,4 @@ def print_summary(report: Report, console: Console | None = None) -> None:
         report: The report model.
         console: Where to; by default standard output.
     """
-    (console or Console()).print(summary(report))
+    (console or Console(emoji=False)).print(summary(report))
