@@ -73,15 +73,15 @@ def _show_tokens(tokens: TokenPlan) -> None:
     table = Table(box=None, pad_edge=False)
     table.add_column("live model (estimate)", overflow="fold", min_width=22)
     for name in ("trials", "requests", "tokens in", "tokens out", "time", *(["cost"] if _costs(tokens) else [])):
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", no_wrap=True)
     for model in tokens.models:
         cost = [_span(model.cost, 2) if model.cost else "?"] if _costs(tokens) else []
         table.add_row(
             safe(model.model),
             str(model.trials),
             str(model.requests),
-            _span(model.prompt_tokens),
-            str(model.completion_tokens),
+            _tokens(model.prompt_tokens),
+            _tokens(Span(model.completion_tokens, model.completion_tokens)),
             _hours(model.seconds),
             *cost,
         )
@@ -100,6 +100,10 @@ def _costs(tokens: TokenPlan) -> bool:
 def _span(span: Span, places: int = 0) -> str:
     low, high = f"{span.low:.{places}f}", f"{span.high:.{places}f}"
     return low if low == high else f"{low}–{high}"
+
+
+def _tokens(span: Span) -> str:
+    return _span(span) if span.high < 10_000 else f"{_span(Span(span.low / 1000, span.high / 1000))} k"
 
 
 def _hours(seconds: Span | None) -> str:
