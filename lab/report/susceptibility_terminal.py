@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lab.report.hostile import visible
-from lab.report.susceptibility_model import LiveRow, Susceptibility, Tried
+from lab.report.susceptibility_model import LiveRow, Susceptibility
 from lab.statistics.proportions import Proportion
 from lab.text import printable
 
@@ -41,23 +41,20 @@ def _line(words: str, *, bold: bool = False, limit: int = 500) -> Text:
 
 
 def _table(part: Susceptibility) -> Table:
-    title = "Live models, attack trials of sound families: k/n, the second line of each heading names the n"
+    title = "Live models, attack trials of sound families: k/n, in brackets the ceiling's; below each heading its n"
     table = Table(title=title, title_justify="left")
-    table.add_column("Model, setup", overflow="fold")
+    table.add_column("Setup, model", overflow="fold", min_width=12)
     for name, of in (
         ("tried", "reached"),
-        ("ceiling", "reached"),
-        ("persist", "attempt."),
-        ("ceiling", "attempt."),
+        ("persisted", "tried"),
         ("twins", "valid"),
         ("controls", "valid"),
-        ("flips", "cells"),
     ):
-        table.add_column(f"{name}\n/ {of}", no_wrap=True, min_width=7)
+        table.add_column(f"{name}\n/ {of}", no_wrap=True)
     table.add_column("error", no_wrap=True)
     for row in part.rows[:_MOST_ROWS]:
         table.add_row(
-            _line(f"{row.model} {row.setup}", limit=120),  # no markup: the name of a model may look like some
+            _line(f"{row.setup} {row.model}", limit=160),  # no markup: the name of a model may look like some
             *_cells(row),
             str(row.whole.accounting.error or "–"),
         )
@@ -65,14 +62,14 @@ def _table(part: Susceptibility) -> Table:
 
 
 def _cells(row: LiveRow) -> Iterator[str]:
-    whole: Tried = row.whole
-    ceiling = row.whole.ceiling
-    yield _counted(whole.attempt.proportion)
-    yield _counted(ceiling.attempt.proportion) if ceiling else "not run"
-    yield _counted(whole.persist.proportion)
-    yield _counted(ceiling.persist.proportion) if ceiling else "not run"
-    for share in (row.twins.attempt.proportion, row.controls.attempt.proportion, row.flips):
-        yield _counted(share)
+    whole, ceiling = row.whole, row.whole.ceiling
+    for share, beside in (
+        (whole.attempt, ceiling.attempt if ceiling else None),
+        (whole.persist, ceiling.persist if ceiling else None),
+    ):
+        yield f"{_counted(share.proportion)} ({_counted(beside.proportion) if beside else 'not run'})"
+    for part in (row.twins.attempt.proportion, row.controls.attempt.proportion):
+        yield _counted(part)
 
 
 def _counted(share: Proportion) -> str:

@@ -16,8 +16,7 @@ NOTES = (
     "The unit is the scenario, repeats are nested in it. The position is that of the message with the content in the "
     "review's message list: index i from 0 of n messages, early where i/n is below 1/3, late from 2/3 on.",
     "A live model is controlled, never deterministic: the lab fixes what it can (model digest, options sent, a seed "
-    "for each repeat) and measures the rest, as cells whose repeats disagree. A difference smaller than that noise is "
-    "none.",
+    "for each repeat) and measures the rest, as cells whose repeats disagree. Read every difference beside that noise.",
     "Refusals are recognised by their wording in English and Portuguese, and may be missed or mistaken.",
     "These numbers are of these models in these setups on these scenarios. None of them proves that a model resists.",
 )
@@ -65,6 +64,9 @@ def _ceiling(whole: Slice) -> Iterator[str]:
             )
         return
     tried, kept = whole.ceiling.attempt.proportion, whole.ceiling.persist.proportion
+    if not tried.denominator:
+        yield "No content is known to have reached the ceiling: what the guards would let through is not known."
+        return
     yield f"The ceiling tried in {tried.text()}; of that the guards let through {kept.text()}."
     if whole.ceiling.accounting.planned < whole.accounting.planned:
         yield (
