@@ -363,6 +363,7 @@ def test_refusals_and_calls_that_cannot_be_read_have_denominators_of_their_own()
     ]
     lost = attack(TRIES, "F1-004", 4, 1).model_copy(update={"status": Status.ERROR, "cause": "model_timeout"})
     row = row_of(part_of([*results, lost]), TRIES)
+    assert "over 2 scenarios" in row.answers.refusals.method, "answers are nested in trials, and these in scenarios"
     assert counted(row.answers.refusals) == (1, 5) and row.answers.refusals.of == "answers to reviews"
     assert counted(row.answers.unparsable) == (2, 5) and row.answers.unparsable.of == "tool calls in answers to reviews"
     assert counted(row.answers.unknown_tools) == (1, 5)
