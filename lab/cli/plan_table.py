@@ -82,14 +82,14 @@ def _show_tokens(tokens: TokenPlan) -> None:
             str(model.requests),
             _tokens(model.prompt_tokens),
             _tokens(Span(model.completion_tokens, model.completion_tokens)),
-            _hours(model.seconds),
+            time_words(model.seconds),
             *cost,
         )
     console.print(table)
     for model in tokens.models:
         console.print(safe(f"{model.model}: tokens by {model.source}; time: {model.time_source}", 500), soft_wrap=True)
     at_once = "1 request" if tokens.concurrency == 1 else f"{tokens.concurrency} requests"
-    told = f"live models, {at_once} to a server at once: {_hours(tokens.seconds)}"
+    told = f"live models, {at_once} to a server at once: {time_words(tokens.seconds)}"
     console.print(f"{told}; an estimate, not a bound (see --budget-tokens)", soft_wrap=True)
 
 
@@ -106,8 +106,12 @@ def _tokens(span: Span) -> str:
     return _span(span) if span.high < 10_000 else f"{_span(Span(span.low / 1000, span.high / 1000))} k"
 
 
-def _hours(seconds: Span | None) -> str:
-    return _span(Span(seconds.low / 3600, seconds.high / 3600), 2) + " h" if seconds else "not known"
+def time_words(seconds: Span | None) -> str:
+    """A span of time in the unit of its upper end: ``0.5–2.5 h``, ``1.5 min``, ``not known``."""
+    if seconds is None:
+        return "not known"
+    size, unit = next(((size, unit) for size, unit in ((3600, "h"), (60, "min")) if seconds.high >= size), (1, "s"))
+    return f"{_span(Span(seconds.low / size, seconds.high / size), 1)} {unit}"
 
 
 def print_plan_json(

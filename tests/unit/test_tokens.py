@@ -10,7 +10,7 @@ import pytest
 
 from lab.cli.live import Asking, token_plan
 from lab.cli.output import console
-from lab.cli.plan_table import print_plan_json, show_plan
+from lab.cli.plan_table import print_plan_json, show_plan, time_words
 from lab.contamination.live import Live
 from lab.gateway.upstream.limits import Budget, Limits
 from lab.gateway.upstream.live import Scope
@@ -117,6 +117,19 @@ def test_a_damaged_old_folder_stops_nothing(tmp_path: Path, line: str) -> None:
     (folder / "trials" / "t" / "requests.jsonl").write_text(line)
     (told,) = estimate_tokens([Planned(MODEL, 1, "a")], tmp_path).models
     assert "the lab's own measurement" in told.source
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (None, "not known"),
+        (Span(1.0, 30.0), "1.0–30.0 s"),
+        (Span(90.0, 90.0), "1.5 min"),
+        (Span(90.0, 9000.0), "0.0–2.5 h"),
+    ],
+)
+def test_time_is_told_in_the_unit_of_its_upper_end(seconds: Span | None, words: str) -> None:
+    assert time_words(seconds) == words
 
 
 def test_the_plan_shows_it(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
