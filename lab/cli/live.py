@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
 
 from lab.cli.models import pull_model, summary
 from lab.cli.output import console, safe
@@ -20,6 +23,7 @@ from lab.models.ollama import OllamaServer
 from lab.models.ollama_client import full_name
 from lab.models.openai import read_key
 from lab.models.spec import ModelSpec, Provider
+from lab.runs.tokens import Planned, TokenPlan, estimate_tokens
 
 SESSION_SECONDS = 3600.0
 """Wall seconds of a session with a live model, where nothing else is said."""
@@ -153,6 +157,34 @@ def lane_limits(concurrency: int, answer_seconds: float) -> Limits:
     usual = Limits()
     return replace(
         usual, concurrency=concurrency, total=answer_seconds, first_byte=min(usual.first_byte, answer_seconds)
+    )
+
+
+def token_plan(
+    trials: Sequence[Mapping[str, Any]], live: Live | None, asking: Asking, reports: Path
+) -> TokenPlan | None:
+    """What the live models of a plan will be asked; None where it has none.
+
+    Args:
+        trials: The planned trials.
+        live: The live models.
+        asking: How they are asked.
+        reports: Folder with earlier run folders.
+    """
+    if live is None:
+        return None
+    counts = Counter(str(trial["model"]) for trial in trials)
+    return estimate_tokens(
+        [
+            Planned(name, counts[name], model.url, model.tokens_per_second)
+            for name, model in live.models.items()
+            if counts[name]
+        ],
+        reports,
+        scope=live.scope,
+        concurrency=asking.limits.concurrency,
+        price_in=asking.budget.input_price,
+        price_out=asking.budget.output_price,
     )
 
 

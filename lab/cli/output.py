@@ -13,10 +13,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from lab.errors import LabError
 from lab.text import printable
 
-console = Console(stderr=True, highlight=False)
+# Without emoji: the name of a model holds colons, and ":x:" would become a cross.
+console = Console(stderr=True, highlight=False, emoji=False)
 """For people: progress, tables, errors. Standard output stays free for what a program reads."""
 
-stdout = Console(highlight=False)
+stdout = Console(highlight=False, emoji=False)
 
 
 def safe(text: str, limit: int = 300) -> str:

@@ -19,6 +19,7 @@ from lab.cli.live import (
     lane_limits,
     lanes,
     live_models,
+    token_plan,
     with_ceiling,
 )
 from lab.cli.output import console, safe
@@ -184,10 +185,12 @@ def run(
     trials = plan_trials(mine, prepared, chosen, named, repeats, seed, lively)
     workers = workers_for(jobs, limits, most=lanes(lively, asking))
     expected = estimate(len(trials), workers, isolation.name, reports)
-    show_plan(trials, isolation.name, expected, seed=seed, shard=shard, cold=start == Start.COLD)
+    tokens = token_plan(trials, lively, asking, reports)
+    cold = start == Start.COLD
+    show_plan(trials, isolation.name, expected, seed=seed, shard=shard, cold=cold, tokens=tokens)
     if plan:
         if json:
-            print_plan_json(trials, expected, seed=seed, shard=shard)
+            print_plan_json(trials, expected, seed=seed, shard=shard, tokens=tokens)
         return
     earlier = RunFolder.open(reuse) if reuse else None
     if earlier:

@@ -91,6 +91,13 @@ def _steps(report: Report, hold: bool | None) -> Iterator[Step]:
             "trials-count",
             bad=True,
         )
+    if report.susceptibility:
+        models = len({row.model for row in report.susceptibility.rows})
+        yield Step(
+            f"Read how often {'the live model' if models == 1 else f'the {models} live models'} tried, beside what the "
+            "guards let through at most.",
+            "susceptibility",
+        )
     yield from _worst(report)
     contaminations = [f for f in report.findings if f.kind is FindingKind.CONTAMINATION and not f.void]
     if contaminations:

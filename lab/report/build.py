@@ -28,6 +28,7 @@ from lab.report.rate_model import Group, Measures, Overall
 from lab.report.rates import funnel, headline
 from lab.report.scenario_table import scenario_rows
 from lab.report.slim import slim
+from lab.report.susceptibility import susceptibility
 from lab.report.tables import Voids, Where, false_memory, group_by, honest_loss, measures, twin_rows, void_of
 from lab.report.trial_row import trial_rows
 
@@ -138,4 +139,5 @@ def build_report(
         controls=tuple(controls),
         voids=tuple(found),
         trials=trial_rows(trials),
+        susceptibility=susceptibility(trials, voids, lock),
     )

@@ -35,6 +35,19 @@ def forest(share: Proportion) -> Markup:
     ).format(w=_FOREST, at=at, l=low, h=high)
 
 
+def forest_beside(share: Proportion, other: Proportion | None) -> Markup:
+    """Two lines of a forest plot, the second paler and below: a rate and what it is held against."""
+    lines = Markup("")
+    for y, one, name in ((9, share, ""), (23, other, " beside")):
+        if one is None or one.value is None or one.low is None or one.high is None:
+            continue
+        at, low, high = (_place(n, _FOREST, _EDGE) for n in (one.value, one.low, one.high))
+        lines += Markup(
+            '<path class="whisker{n}" d="M{l} {y}H{h}M{l} {a}v6M{h} {a}v6"/><path class="point{n}" d="M{at} {a}v6"/>'
+        ).format(n=name, l=low, h=high, at=at, y=y, a=y - 3)
+    return Markup('<svg class="forest" viewBox="0 0 {} 32" aria-hidden="true">{}</svg>').format(_FOREST, lines)
+
+
 def forest_axis() -> Markup:
     """The scale above a forest plot."""
     ticks = Markup("").join(

@@ -12,11 +12,13 @@ from jinja2 import Environment
 from lab.contamination.mechanisms.case import FindingKind
 from lab.records import Role, Value
 from lab.report.brief import brief
-from lab.report.figures import bar, forest, forest_axis, funnel
+from lab.report.figures import bar, forest, forest_axis, forest_beside, funnel
 from lab.report.hostile import html_excerpt
 from lab.report.model import Report
 from lab.report.notes import FINDINGS, MEASURES, RATES, STAGES
 from lab.report.rate_model import Group
+from lab.report.susceptibility_words import NOTES as LIVE_NOTES
+from lab.report.susceptibility_words import VERDICTS
 from lab.report.table_model import ScenarioCell, ScenarioRow
 from lab.report.templating import Script, Style, html_environment, script, style_sheet
 from lab.report.trial_model import Excerpt
@@ -146,6 +148,7 @@ def environment() -> Environment:
         "words": lambda text: str(text).replace("_", " "),
     }
     env.globals["forest_axis"] = forest_axis
+    env.globals["forest_beside"] = forest_beside
     env.tests["shown"] = lambda piece: isinstance(piece, Excerpt) and bool(piece.text or piece.before or piece.after)
     return env
 
@@ -159,6 +162,7 @@ def render_html(report: Report) -> str:
         report: The report model.
     """
     env = environment()
+    live = ("susceptibility.css",) if report.susceptibility else ()
     page = env.get_template("report.html.j2").render(
         r=report,
         brief=brief(report),
@@ -172,7 +176,9 @@ def render_html(report: Report) -> str:
         finding_kinds=list(FindingKind),
         kind_names=FINDINGS,
         counts_here=counts_here(report),
-        **page_parts(style_sheet(env), script(env)),
+        live_notes=LIVE_NOTES,
+        verdicts=VERDICTS,
+        **page_parts(style_sheet(env, "base.css", "report.css", *live), script(env)),
     )
     return page + "\n"
 

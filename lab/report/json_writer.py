@@ -30,6 +30,8 @@ def render_report(report: Report) -> str:
     """
     parts = []
     for name, value in report:
+        if value is None:  # a part that this run does not have
+            continue
         if isinstance(value, tuple):
             entries = ",\n".join(f"  {_ascii(_PLAIN.dump_python(entry, mode='json'))}" for entry in value)
             parts.append(f' "{name}": [\n{entries}\n ]')

@@ -9,6 +9,7 @@ from lab.contamination.predictions import Prediction
 from lab.records import Record
 from lab.report.header import Header, Run
 from lab.report.rate_model import Accounting, FalseMemory, Group, HonestLoss, Overall, TwinRow
+from lab.report.susceptibility_model import Susceptibility
 from lab.report.table_model import ScenarioRow, Tables
 from lab.report.trial_row import TrialRow
 
@@ -16,7 +17,11 @@ REPORT_SCHEMA = 2
 
 
 class Report(Record):
-    """Everything a run says."""
+    """Everything a run says.
+
+    Attributes:
+        susceptibility: What it says of its live models; None, and absent from ``report.json``, where it has none.
+    """
 
     schema_version: int = REPORT_SCHEMA
     notes: tuple[str, ...]
@@ -37,6 +42,7 @@ class Report(Record):
     controls: tuple[Control, ...]
     voids: tuple[Void, ...]
     trials: tuple[TrialRow, ...]
+    susceptibility: Susceptibility | None = None
 
     @property
     def finished(self) -> bool:

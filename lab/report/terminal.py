@@ -16,6 +16,7 @@ from lab.report.hostile import visible
 from lab.report.model import Report
 from lab.report.notes import MEASURES
 from lab.report.rate_model import RateName
+from lab.report.susceptibility_terminal import live_summary
 from lab.statistics.proportions import Proportion
 from lab.text import printable
 
@@ -161,6 +162,7 @@ def summary(report: Report) -> RenderableType:
     if not report.finished:
         parts.append(Text(f"Unfinished: {total.not_run} planned trials have no result.", style="bold yellow"))
     parts += [_controls(report), _funnel(report), *_unattempted(report)]
+    parts += live_summary(report.susceptibility) if report.susceptibility else []
     parts += [*_asymmetry(report), *_findings(report)]
     parts += [_loss(report)] if report.honest_loss else []
     parts += [_causes(report)] if total.causes else []
@@ -182,4 +184,4 @@ def print_summary(report: Report, console: Console | None = None) -> None:
         report: The report model.
         console: Where to; by default standard output.
     """
-    (console or Console()).print(summary(report))
+    (console or Console(emoji=False)).print(summary(report))

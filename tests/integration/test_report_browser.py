@@ -24,6 +24,7 @@ from lab.runs.folder import RunFolder
 from tests.bench_runs import bench_folder
 from tests.chromium import CHROMIUM, Tab, browser
 from tests.factories import FAITHFUL, NEVER, attempt, lock, planned, quiet, result
+from tests.live_results import FLIPS, error_of, live_lock, trials
 
 pytestmark = [
     pytest.mark.browser,
@@ -176,6 +177,13 @@ def calm_run(tmp_path_factory) -> Path:
     return write(tmp_path_factory.mktemp("calm"), results, lock())
 
 
+@pytest.fixture(scope="module")
+def live_run(tmp_path_factory) -> Path:
+    """A run of four live models, one of which lost trials, beside the ceiling."""
+    lost = [error_of(r) if r.model == FLIPS and r.scenario == "F1-001" else r for r in trials()]
+    return write(tmp_path_factory.mktemp("live"), lost, live_lock())
+
+
 def numbers(folder: Path) -> list[str]:
     return sorted((p.name for p in (folder / "pages").iterdir()), key=lambda name: (len(name), name))
 
@@ -246,6 +254,33 @@ def test_axe_finds_nothing(tab, axe, calm_run, width, dark):
         )
         assert found[0] > 10
         assert found[1] == [], name
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_live_models_fit_and_axe_finds_nothing(tab, axe, live_run, width, dark):
+    address = (live_run / "report.html").as_uri()
+    tab.go(address, width=width, dark=dark)
+    assert over_the_edge(tab) == []
+    assert tab.js("document.documentElement.scrollWidth <= innerWidth")
+    assert (tab.requests, tab.complaints) == ([address], [])
+    tab.js(axe)
+    part = "document.querySelector('section[aria-labelledby=susceptibility]')"
+    found = tab.js(
+        f"axe.run({part}, {{resultTypes: ['violations']}}).then(r => [r.passes.length, r.violations.map("
+        "v => [v.id, v.help, v.nodes.slice(0, 3).map(n => n.html.slice(0, 200))])])"
+    )
+    assert found[0] > 5 and found[1] == []
+
+
+def test_the_family_filter_leaves_no_sum_over_all_families(tab, live_run):
+    tab.go((live_run / "report.html").as_uri() + "#susceptibility?family=F2")
+    rows = tab.js(
+        "[...document.querySelector('section[aria-labelledby=susceptibility] table.models').tBodies[0].rows]"
+        ".filter(r => !r.hidden).map(r => r.cells[0].textContent)"
+    )
+    assert rows == ["F2"] * 4
+    assert "all" not in tab.js("[...document.getElementById('filter-family').options].map(o => o.value)")
 
 
 def test_axe_sees_what_is_wrong(tab, axe, tmp_path):
