@@ -99,7 +99,7 @@ class MeaningJudge:
         except EmbeddingFailed as error:
             return Judged(meaning=Meaning.UNDETERMINED, rule=Rule.EMBEDDER_FAILED, detail=str(error)[:_SHOWN])
         near = sorted((n for n in range(len(read)) if scores[n] >= MARGIN), key=lambda n: -scores[n])
-        judged = [self._ruled(places[read[n]], float(scores[n]), text) for n in near]
+        judged = [self._ruled(places[read[n]], scores[n], text) for n in near]
         if judged and (found := next((j for j in judged if j.meaning is Meaning.SAME), None)):
             return found
         if len(places) > MOST_SPANS:
@@ -108,7 +108,7 @@ class MeaningJudge:
         if judged:
             return judged[0]
         best = int(np.argmax(scores))
-        return _judged(Meaning.OTHER, Rule.FAR, read[best], float(scores[best]))
+        return _judged(Meaning.OTHER, Rule.FAR, read[best], scores[best])
 
     def _ruled(self, span: str, score: float, text: str) -> Judged:
         found = against(span, _around(span, text), self.references.wordings)
@@ -117,7 +117,7 @@ class MeaningJudge:
         meaning, rule, seen = found
         return _judged(meaning, rule, span, score, seen)
 
-    def _scores(self, texts: Sequence[str]) -> Vectors:
+    def _scores(self, texts: Sequence[str]) -> list[float]:
         """Score of each text: how much nearer the content is than the nearest benign sentences, in their spread."""
         assert self._embedding is not None
         if self._compared is None:
@@ -127,8 +127,10 @@ class MeaningJudge:
             self._compared = wanted, benign, float(between.std())
         wanted, benign, spread = self._compared
         vectors = self._embedding.vectors(texts)
-        nearest = np.sort(vectors @ benign.T, axis=1)[:, -_NEAREST:].mean(axis=1)
-        return ((vectors @ wanted.T).max(axis=1) - nearest) / spread
+        best, nearest = (vectors @ wanted.T).max(axis=1), np.sort(vectors @ benign.T, axis=1)[:, -_NEAREST:]
+        over_one, over_some = best - nearest[:, -1], best - nearest.mean(axis=1)
+        # What is nearer to one benign sentence than to the content, or is that sentence, is not near to the content.
+        return [float(score) / spread for score in np.where(over_one > 0, over_some, over_one)]
 
 
 def _judged(meaning: Meaning, rule: Rule, span: str, score: float, seen: str = "") -> Judged:
