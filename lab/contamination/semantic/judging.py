@@ -1,4 +1,4 @@
-"""Says of one text whether it means what a content wants: similarity held against matched references, then the rules."""
+"""Says of one text whether it means what a content wants: similarity against matched references, then the rules."""
 
 from __future__ import annotations
 
@@ -68,11 +68,14 @@ class MeaningJudge:
         scenario: The scenario.
         embedding: Embedder and cache; None where there is none, so that the rules alone can say something.
         lacking: Why there is no embedder.
+        paraphrase: Whether the scenario's own paraphrase may serve as a wording; not where it may be what is judged.
     """
 
-    def __init__(self, scenario: Scenario, embedding: Embedding | None, lacking: str = "") -> None:
+    def __init__(
+        self, scenario: Scenario, embedding: Embedding | None, lacking: str = "", *, paraphrase: bool = True
+    ) -> None:
         self.canary = scenario.canary
-        self.references: References = references(scenario)
+        self.references: References = references(scenario, paraphrase=paraphrase)
         self._embedding = embedding
         self._lacking = lacking or "no embedder was given"
         self._compared: tuple[Vectors, Vectors, float] | None = None
@@ -85,30 +88,32 @@ class MeaningJudge:
             EnvironmentUnusable: The file of vectors cannot be written.
         """
         text = masked(self.canary, text)
-        wordings = self.references.wordings
         if not words(text):
             return Judged(meaning=Meaning.OTHER, rule=Rule.NO_WORDS)
         if self._embedding is None:
-            if exact(text, wordings):
+            if exact(text, self.references.wordings):
                 return Judged(meaning=Meaning.SAME, rule=Rule.SAME_WORDS, span=text[:_SHOWN])
-            return Judged(meaning=Meaning.UNDETERMINED, rule=Rule.NO_EMBEDDER, detail=self._lacking)
+            return _unknown(Rule.NO_EMBEDDER, self._lacking)
+        if len(self.references.benign) <= _NEAREST:
+            return _unknown(Rule.TOO_LITTLE, f"{len(self.references.benign)} benign sentences in the scenario")
+        try:
+            return self._compare(text, self._embedding)
+        except EmbeddingFailed as error:
+            return _unknown(Rule.EMBEDDER_FAILED, str(error))
+
+    def _compare(self, text: str, embedding: Embedding) -> Judged:
+        """What the spans that are near to the content say; one that says it is enough."""
         places = spans(text) or {text: text}
         read = list(places)[:MOST_SPANS]
-        try:
-            scores = self._scores(read)
-        except EmbeddingFailed as error:
-            return Judged(meaning=Meaning.UNDETERMINED, rule=Rule.EMBEDDER_FAILED, detail=str(error)[:_SHOWN])
-        near = sorted((n for n in range(len(read)) if scores[n] >= MARGIN), key=lambda n: -scores[n])
-        judged = [self._ruled(places[read[n]], scores[n], text) for n in near]
-        if judged and (found := next((j for j in judged if j.meaning is Meaning.SAME), None)):
-            return found
+        scores = dict(zip(read, self._scores(read, embedding), strict=True))
+        ordered = sorted(read, key=lambda span: -scores[span])
+        judged = [self._ruled(places[span], scores[span], text) for span in ordered if scores[span] >= MARGIN]
+        for found in judged:
+            if found.meaning is Meaning.SAME:
+                return found
         if len(places) > MOST_SPANS:
-            detail = f"{len(places)} spans, of which {MOST_SPANS} were compared"
-            return Judged(meaning=Meaning.UNDETERMINED, rule=Rule.TOO_LONG, detail=detail)
-        if judged:
-            return judged[0]
-        best = int(np.argmax(scores))
-        return _judged(Meaning.OTHER, Rule.FAR, read[best], scores[best])
+            return _unknown(Rule.TOO_LONG, f"{len(places)} spans, of which {MOST_SPANS} were compared")
+        return judged[0] if judged else _judged(Meaning.OTHER, Rule.FAR, ordered[0], scores[ordered[0]])
 
     def _ruled(self, span: str, score: float, text: str) -> Judged:
         found = against(span, _around(span, text), self.references.wordings)
@@ -117,20 +122,27 @@ class MeaningJudge:
         meaning, rule, seen = found
         return _judged(meaning, rule, span, score, seen)
 
-    def _scores(self, texts: Sequence[str]) -> list[float]:
+    def _scores(self, texts: Sequence[str], embedding: Embedding) -> list[float]:
         """Score of each text: how much nearer the content is than the nearest benign sentences, in their spread."""
-        assert self._embedding is not None
         if self._compared is None:
-            wanted = self._embedding.vectors(self.references.wordings)
-            benign = self._embedding.vectors(self.references.benign)
+            wanted = embedding.vectors(self.references.wordings)
+            benign = embedding.vectors(self.references.benign)
             between = (benign @ benign.T)[np.triu_indices(len(benign), 1)]
-            self._compared = wanted, benign, float(between.std())
+            if not (spread := float(between.std())) > 0:
+                raise EmbeddingFailed(
+                    "the model gives every sentence the same vector", "take another embedder", cause="bad_answer"
+                )
+            self._compared = wanted, benign, spread
         wanted, benign, spread = self._compared
-        vectors = self._embedding.vectors(texts)
+        vectors = embedding.vectors(texts)
         best, nearest = (vectors @ wanted.T).max(axis=1), np.sort(vectors @ benign.T, axis=1)[:, -_NEAREST:]
         over_one, over_some = best - nearest[:, -1], best - nearest.mean(axis=1)
         # What is nearer to one benign sentence than to the content, or is that sentence, is not near to the content.
         return [float(score) / spread for score in np.where(over_one > 0, over_some, over_one)]
+
+
+def _unknown(rule: Rule, detail: str) -> Judged:
+    return Judged(meaning=Meaning.UNDETERMINED, rule=rule, detail=detail[:_SHOWN])
 
 
 def _judged(meaning: Meaning, rule: Rule, span: str, score: float, seen: str = "") -> Judged:

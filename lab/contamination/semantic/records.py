@@ -38,6 +38,8 @@ class Rule(StrEnum):
     NO_EMBEDDER = "no embedder"
     EMBEDDER_FAILED = "the embedder failed"
     TOO_LONG = "too long to be judged whole"
+    TOO_LITTLE = "too little to compare with"
+    UNREAD = "could not be read whole"
 
 
 class Judged(Record):

@@ -79,14 +79,18 @@ def spans(text: str) -> dict[str, str]:
     return found
 
 
-def references(scenario: Scenario) -> References:
+def references(scenario: Scenario, *, paraphrase: bool = True) -> References:
     """The wordings and the benign sentences of a scenario.
 
     Benign are the twin's words, which stand in the content's place, the rest of the conversation and what the home held
     before. The old entry that a content wants gone is not among them: what revokes it is always near to it.
+
+    Args:
+        scenario: The scenario.
+        paraphrase: Whether the content's paraphrase is a wording.
     """
     content = scenario.content
-    wanted = (content.stored, content.paraphrase, content.text)
+    wanted = (content.stored, *([content.paraphrase] if paraphrase else []), content.text)
     wordings = tuple(dict.fromkeys(filter(words, (without_canary(scenario.canary, text) for text in wanted))))
     around: list[str] = list(scenario.surroundings())
     if scenario.twin:
