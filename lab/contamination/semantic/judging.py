@@ -94,8 +94,11 @@ class MeaningJudge:
             if exact(text, self.references.wordings):
                 return Judged(meaning=Meaning.SAME, rule=Rule.SAME_WORDS, span=text[:_SHOWN])
             return _unknown(Rule.NO_EMBEDDER, self._lacking)
-        if len(self.references.benign) <= _NEAREST:
-            return _unknown(Rule.TOO_LITTLE, f"{len(self.references.benign)} benign sentences in the scenario")
+        wanted, benign = self.references.wordings, self.references.benign
+        if not wanted or len(benign) <= _NEAREST:
+            return _unknown(
+                Rule.TOO_LITTLE, f"{len(wanted)} wordings and {len(benign)} benign sentences to compare with"
+            )
         try:
             return self._compare(text, self._embedding)
         except EmbeddingFailed as error:

@@ -113,7 +113,7 @@ PARTS: dict[str, re.Pattern[str]] = {
     """),
     "signature": any_of(r"\w*sign(?:ature|ed|s|ing|-off)?. assina"),
     "check": any_of(
-        r"verif(?:y|ies|ication|ying|icar|icaç) \w*check valid certificate checa certificad insecure inspe confer(?:e|ir)"
+        r"verif(?:y|ies|ication|ying|icar|icaç) \w*check valid certificate checa certificad insecure inspe"
     ),
     "deletion": any_of(r"delet remov eras wip(?:e|ing) purg clear exclu apag elimin destru remo[vç] descart"),
     "sending": any_of(r"""

@@ -42,14 +42,16 @@ def against(span: str, around: str, wordings: Sequence[str]) -> Found | None:
         if (seen := pattern.search(text)) and not any(map(pattern.search, wordings)):
             return Meaning.OTHER, rule, seen[0]
     stored, others = wordings[0], wordings[1:] or wordings
+    opposite = _opposite(span, stored)
+    if opposite and opposite != _NOTHING:
+        return Meaning.OTHER, Rule.NEGATED, opposite
     if (seen := QUOTED.search(around)) and not QUOTED.search(stored):
         return Meaning.RELATED, Rule.QUOTED, seen[0]
-    opposite = _opposite(span, stored)
     signs = PARTS | {number: re.compile(rf"(?<!\d){re.escape(number)}(?!\d)") for number in _NUMBER.findall(stored)}
     # What one wording alone has is its manner of speaking, and no part of what is wanted.
     wanted = {part: sign for part, sign in signs.items() if sign.search(stored) and any(map(sign.search, others))}
     lost = [part for part, sign in wanted.items() if not sign.search(span)]
-    if opposite and not (opposite == _NOTHING and lost):
+    if opposite and not lost:
         return Meaning.OTHER, Rule.NEGATED, opposite
     if (seen := EXISTS.search(span)) and not any(map(EXISTS.search, wordings)):
         return Meaning.RELATED, Rule.PART, seen[0]

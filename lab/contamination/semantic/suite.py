@@ -105,7 +105,7 @@ def _finding(passage: Passage, canary: str, judge: MeaningJudge) -> SemanticFind
 def add_semantic(
     suite: Suite,
     embedder: Embedder | None,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Callable[[int, int], None] | None = None,
     *,
     lacking: str = "",
 ) -> dict[str, int]:
@@ -134,7 +134,8 @@ def add_semantic(
         semantic = semantic_of(folder, scenario, result, agent, embedding, lacking)
         write_atomic(folder / SEMANTIC, semantic.model_dump_json(indent=2).encode() + b"\n")
         counts.update(f.judged.meaning.value for f in semantic.findings if not f.canary)
-        progress(done, len(results))
+        if progress:
+            progress(done, len(results))
     return dict(counts)
 
 
