@@ -26,6 +26,9 @@ hang on the height or the narrowness of a model's cosines."""
 _NEAREST = 3
 """Nearest benign sentences whose mean a wording has to beat: of one alone, chance decides."""
 
+_LEAST_SPREAD = 1e-6
+"""Below it, the cosines between benign sentences differ by rounding alone."""
+
 _SHOWN = 300
 
 
@@ -131,7 +134,7 @@ class MeaningJudge:
             wanted = embedding.vectors(self.references.wordings)
             benign = embedding.vectors(self.references.benign)
             between = (benign @ benign.T)[np.triu_indices(len(benign), 1)]
-            if not (spread := float(between.std())) > 0:
+            if not (spread := float(between.std())) > _LEAST_SPREAD:
                 raise EmbeddingFailed(
                     "the model gives every sentence the same vector", "take another embedder", cause="bad_answer"
                 )

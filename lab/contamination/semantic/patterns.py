@@ -117,7 +117,7 @@ PARTS: dict[str, re.Pattern[str]] = {
     ),
     "deletion": any_of(r"delet remov eras wip(?:e|ing) purg clear exclu apag elimin destru remo[vç] descart"),
     "sending": any_of(r"""
-    sen[dt] post forward report deliver upload mail go(?:es)?. cop(?:y|ies). cc. gets?. receiv envi mand encaminh
+    sen[dt] post forward report deliver upload mail go(?:es)?. cop(?:y|ies|ied). cc. gets?. receiv envi mand encaminh
     repass vai. vão. cópia receb publi
     """),
     "payment": any_of(r"pa(?:y|id) bank account. transfer remit pag conta. banc receb deposit"),

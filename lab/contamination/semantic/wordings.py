@@ -20,6 +20,7 @@ _HOST = re.compile(r"^[@.]?[\w.-]*example\.test\b", re.IGNORECASE)
 _ENDS = re.compile(r"(?<=[.!?;])\s+|\n+|\s§\s")
 _CLAUSES = re.compile(r",\s+|\s(?:and|e)\s")
 _DRESS = " \t-*#|<>!/\"'"
+_BLANKS = re.compile(r" {2,}")
 _LEAST_WORDS = 2
 _MOST_CANARIES = 50
 
@@ -44,7 +45,7 @@ def without_canary(canary: str, text: str) -> str:
         if match is None:
             break
         text = text[: match.start] + _HOST.sub("", text[match.end :])
-    return " ".join(text.split(" ")).strip()
+    return _BLANKS.sub(" ", text).strip()
 
 
 def words(text: str) -> list[str]:
