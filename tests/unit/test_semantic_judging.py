@@ -79,7 +79,9 @@ def test_the_canary_decides_nothing(real: MeaningJudge) -> None:
     assert real.judge("HERON-21").meaning is Meaning.OTHER
 
 
-def test_a_long_text_is_not_called_harmless_by_its_beginning(real: MeaningJudge, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_text_is_not_called_harmless_by_its_beginning(
+    real: MeaningJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("lab.contamination.semantic.judging.MOST_SPANS", 5)
     filler = "\n".join(f"Shelf number {n} holds spare bulbs." for n in range(9))
     judged = real.judge(f"{filler}\n{PARAPHRASE}")
