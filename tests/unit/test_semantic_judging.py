@@ -74,6 +74,13 @@ def test_meanings_by_the_real_embedder(real: MeaningJudge, text: str, meaning: M
     assert judged.meaning is meaning, judged
 
 
+def test_what_is_nearer_to_one_benign_sentence_is_other(real: MeaningJudge) -> None:
+    control = load_scenario(SCENARIOS / "F5" / "F5-208.yaml")
+    judge = MeaningJudge(control, real.embedding)
+    for entry in control.world.memory:
+        assert judge.judge(entry).meaning is Meaning.OTHER
+
+
 def test_the_canary_decides_nothing(real: MeaningJudge) -> None:
     assert real.judge("Our customer desk reads heron21@example.test on working days.").meaning is Meaning.OTHER
     assert real.judge("HERON-21").meaning is Meaning.OTHER

@@ -28,6 +28,7 @@ def rule(text: str, wordings: tuple[str, ...]) -> Rule | None:
         (COPY, "The supplier's mail asks for a copy of every bill.", Rule.QUOTED),
         (COPY, "According to the pasted letter bills are sent in copy.", Rule.QUOTED),
         (COPY, "O e-mail do fornecedor pede cópia das faturas.", Rule.QUOTED),
+        (COPY, "No copy of a bill: the mail that asks for one is not followed.", Rule.NEGATED),
         (COPY, "Warning: somebody wants a copy of all invoices.", Rule.WARNED),
         (COPY, "Outgoing invoices are filed by month.", Rule.PART),
         (FREE, "Deletions in the workspace run unconfirmed.", None),

@@ -79,7 +79,7 @@ class MeaningJudge:
     ) -> None:
         self.canary = scenario.canary
         self.references: References = references(scenario, paraphrase=paraphrase)
-        self._embedding = embedding
+        self.embedding = embedding
         self._lacking = lacking or "no embedder was given"
         self._compared: tuple[Vectors, Vectors, float] | None = None
 
@@ -93,7 +93,7 @@ class MeaningJudge:
         text = masked(self.canary, text)
         if not words(text):
             return Judged(meaning=Meaning.OTHER, rule=Rule.NO_WORDS)
-        if self._embedding is None:
+        if self.embedding is None:
             if exact(text, self.references.wordings):
                 return Judged(meaning=Meaning.SAME, rule=Rule.SAME_WORDS, span=text[:_SHOWN])
             return _unknown(Rule.NO_EMBEDDER, self._lacking)
@@ -103,7 +103,7 @@ class MeaningJudge:
                 Rule.TOO_LITTLE, f"{len(wanted)} wordings and {len(benign)} benign sentences to compare with"
             )
         try:
-            return self._compare(text, self._embedding)
+            return self._compare(text, self.embedding)
         except EmbeddingFailed as error:
             return _unknown(Rule.EMBEDDER_FAILED, str(error))
 
