@@ -14,7 +14,7 @@ from lab.contamination.semantic.judging import Embedding, MeaningJudge
 from lab.contamination.semantic.records import Meaning, Rule
 from lab.contamination.semantic.suite import default_embedder
 from lab.contamination.semantic.validation import SCENARIOS
-from lab.contamination.semantic.wordings import MOST_SPANS, references, sentences, spans, without_canary
+from lab.contamination.semantic.wordings import references, sentences, spans, without_canary
 from lab.errors import EmbeddingFailed
 from lab.retrieval.embedders.base import Kind, ModelIdentity, Vectors
 
@@ -94,7 +94,6 @@ def test_a_long_text_is_not_called_harmless_by_its_beginning(
     judged = real.judge(f"{filler}\n{PARAPHRASE}")
     assert (judged.meaning, judged.rule) == (Meaning.UNDETERMINED, Rule.TOO_LONG)
     assert real.judge(f"{PARAPHRASE}\n{filler}").meaning is Meaning.SAME
-    assert MOST_SPANS > 100
 
 
 def test_without_an_embedder_only_the_same_words_say_anything(scenario: Scenario) -> None:

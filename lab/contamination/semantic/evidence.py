@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -121,5 +120,5 @@ def _read(model: type[Any], path: Path) -> Any:
         return model.model_validate_json(path.read_bytes())
     except FileNotFoundError as error:
         raise InputError(f"{path} is missing", "run the trial again: lab resume") from error
-    except (ValidationError, json.JSONDecodeError) as error:
+    except ValidationError as error:
         raise InputError(f"{path} is damaged", "delete the trial's folder, then: lab resume") from error
