@@ -17,7 +17,7 @@ from lab.models.identity import Ability, LiveModel, Sampling
 from lab.models.ollama import OllamaServer
 from lab.models.openai import KEY_VARIABLE, OpenAIServer, read_key
 from lab.models.server import Listed, ModelServer
-from lab.models.spec import Provider, parse_model
+from lab.models.spec import Provider, parse_model, server_address
 
 LIST_SECONDS = 10.0
 MARKS = {Ability.YES: "[green]yes[/]", Ability.NO: "[red]no[/]", Ability.UNKNOWN: "[yellow]unknown[/]"}
@@ -57,7 +57,7 @@ def list_command(
     Exit code 4 when none of the servers answers.
     """
     # An address with credentials is refused as in the name of a model, and not printed.
-    addresses = [parse_model(f"{Provider.OPENAI}:any@{address}").url for address in url or ()]
+    addresses = [server_address(address) for address in url or ()]
     key = read_key(key_env)
     found = [_listing("ollama", lambda: OllamaServer(seconds=LIST_SECONDS))]
     found += [_listing(address, lambda at=address: OpenAIServer(at, key, LIST_SECONDS)) for address in addresses]

@@ -10,7 +10,7 @@ from lab.models.openai import OpenAIServer
 from lab.models.probe import Probed, probe_tools
 from lab.models.products import told_by
 from lab.models.server import TELL_SECONDS, Told
-from lab.models.spec import ModelSpec, Provider
+from lab.models.spec import ModelSpec, Provider, addressed
 
 NOT_PROBED = "not probed"
 DEFAULT_CONTEXT = (
@@ -40,10 +40,11 @@ def identify(
     Raises:
         EnvironmentUnusable: The server cannot be reached, does not have the model, refuses the key, or the model
             cannot chat.
-        InputError: The model is a scripted one.
+        InputError: The model is a scripted one, or names no server.
     """
     if not spec.is_live:
         raise InputError(f"{spec.text} is no live model", "ollama:NAME or openai:NAME@URL")
+    spec = addressed(spec)
     server: OllamaServer | OpenAIServer
     if spec.provider is Provider.OLLAMA:
         server = OllamaServer(seconds=seconds)

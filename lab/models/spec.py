@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from urllib.parse import urlsplit
 
@@ -11,8 +12,11 @@ from lab.errors import InputError
 from lab.records import digest
 from lab.text import printable
 
+BASE_URL_VARIABLE = "OPENAI_BASE_URL"
+"""Address of the server of a model that is named without one, as OpenAI's own clients have it."""
+
 FORMS = "scripted:POLICY, ollama:NAME or openai:NAME@URL"
-_OPENAI = re.compile(r"(?P<name>.+?)@(?P<url>https?://.+)", re.DOTALL)
+_OPENAI = re.compile(r"(?P<name>.+?)@(?P<url>https?://.+)", re.DOTALL | re.IGNORECASE)
 _UNSAFE = re.compile(r"[^A-Za-z0-9]+")
 _LONGEST_SLUG = 40
 
@@ -33,7 +37,8 @@ class ModelSpec:
     """A model by name.
 
     Attributes:
-        text: As it was written; stands in plans, results and reports, and never holds a key.
+        text: Provider and name: ``openai:NAME``. Stands in plans, results and reports, so that a model has the same name
+            whatever the address of its server.
         provider: Who answers for it.
         name: Its name there.
         url: Base address of the server, up to and with its ``/v1``; empty where the provider's own settings decide.
@@ -70,9 +75,37 @@ def parse_model(text: str) -> ModelSpec:
     if provider != Provider.OPENAI:
         return ModelSpec(text, Provider(provider), rest)
     found = _OPENAI.fullmatch(rest)
+    if found is None and "//" in rest:
+        # Not printed: it may hold a password.
+        raise InputError("the address of a model begins neither with http:// nor with https://", FORMS)
     if found is None:
-        raise InputError(f"model {printable(text)!r} names no server", "openai:NAME@http://HOST:PORT/v1")
-    url = found["url"].rstrip("/")
+        return ModelSpec(text, Provider.OPENAI, rest)
+    url = server_address(found["url"])
+    return ModelSpec(f"openai:{found['name']}", Provider.OPENAI, found["name"], url)
+
+
+def addressed(spec: ModelSpec) -> ModelSpec:
+    """The same model with an address: its own, or that of ``OPENAI_BASE_URL`` where it was named without one.
+
+    Raises:
+        InputError: It needs an address and there is none.
+    """
+    if spec.provider is not Provider.OPENAI or spec.url:
+        return spec
+    url = os.environ.get(BASE_URL_VARIABLE, "")
+    if not url:
+        told = f"model {printable(spec.text)!r} names no server"
+        raise InputError(told, f"openai:NAME@http://HOST:PORT/v1, or set {BASE_URL_VARIABLE}")
+    return replace(spec, url=server_address(url))
+
+
+def server_address(text: str) -> str:
+    """Checks the address of a server, and gives it without a slash at its end.
+
+    Raises:
+        InputError: It is none, or it holds credentials.
+    """
+    url = text.rstrip("/")
     try:
         parts = urlsplit(url)
         hidden = parts.username is not None or parts.password is not None or bool(parts.query)
@@ -84,4 +117,4 @@ def parse_model(text: str) -> ModelSpec:
         raise InputError("the address of a model holds credentials or a query", "give the key in OPENAI_API_KEY")
     if not usable:
         raise InputError(f"{printable(url)!r} is no address of a server", "openai:NAME@http://HOST:PORT/v1")
-    return ModelSpec(f"openai:{found['name']}@{url}", Provider.OPENAI, found["name"], url)
+    return url

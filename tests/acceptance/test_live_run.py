@@ -31,6 +31,9 @@ pytestmark = [pytest.mark.agent, pytest.mark.bwrap]
 KEY = "sk-test-4f9c2b7a1e8d3c60"
 
 
+MODEL = "openai:double-chat"
+
+
 def spec(double: ChatDouble) -> str:
     return f"openai:double-chat@{double.url}"
 
@@ -57,8 +60,8 @@ def test_a_live_run_is_told_apart_from_its_ceiling_and_replays_without_the_model
     )
     assert done.code == 0, done.err
     found = results(tmp_path / "reports")
-    live = {r.scenario: r for r in found if r.model == spec(double) and r.role.value != "twin"}
-    assert {r.model for r in found} == {spec(double), "scripted:always-write", "scripted:never-write"}
+    live = {r.scenario: r for r in found if r.model == MODEL and r.role.value != "twin"}
+    assert {r.model for r in found} == {MODEL, "scripted:always-write", "scripted:never-write"}
     for result in live.values():
         stages = [result.value(stage).value for stage in Stage]
         assert stages == ["yes"] * 5
@@ -76,8 +79,8 @@ def test_a_live_run_is_told_apart_from_its_ceiling_and_replays_without_the_model
     (folder,) = (p.parent for p in (tmp_path / "reports").glob("*/lock.json"))
     assert not [p for p in folder.rglob("*") if p.is_file() and KEY.encode() in p.read_bytes()]
     lock = json.loads((folder / "lock.json").read_bytes())
-    assert lock["live"]["models"][spec(double)]["context"] == 131_072
-    assert lock["live"]["models"][spec(double)]["tools"] == "yes"
+    assert lock["live"]["models"][MODEL]["context"] == 131_072
+    assert lock["live"]["models"][MODEL]["tools"] == "yes"
     assert lock["live"]["key_env"] == "OPENAI_API_KEY"
 
     assert {p.name for p in recording.glob("trials/*/*")} == {"requests.jsonl", "result.json"}
