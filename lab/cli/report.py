@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lab.cli.bench_run import BENCH_DERIVED, report_on_bench
+from lab.cli.meanings import judge_meanings
 from lab.cli.output import console, print_json, safe
 from lab.cli.places import DEFAULT_REPORTS, JsonOption, ReportsOption, latest_run
 from lab.cli.rescored import print_rescored
+from lab.contamination.semantic.records import SEMANTIC
 from lab.contamination.suite import Suite
 from lab.errors import InputError
 from lab.retrieval.results import LOCK
@@ -23,7 +25,7 @@ from lab.runs.folder import RESULT, RunFolder
 if TYPE_CHECKING:
     from lab.report.model import Report
 
-DERIVED = frozenset({"report.html", "report.md", "report.json", "trials.csv", "pages/"})
+DERIVED = frozenset({"report.html", "report.md", "report.json", "trials.csv", "pages/", SEMANTIC})
 """Files and folders of a run that are written again from its evidence."""
 
 RunArgument = Annotated[Path | None, typer.Argument(metavar="RUN", help="Run folder; the newest one by default.")]
@@ -47,7 +49,8 @@ def write_report(suite: Suite) -> Report:
     from lab.report.evidence import trial_views  # noqa: PLC0415
     from lab.report.write import write_reports  # noqa: PLC0415
 
-    model = build_report(suite.lock, suite.plan, suite.each_result(), scenarios=suite.scenarios)
+    semantics = judge_meanings(suite)
+    model = build_report(suite.lock, suite.plan, suite.each_result(), scenarios=suite.scenarios, semantics=semantics)
     gc.freeze()  # its rows live to the end; each collection while the pages are written would walk through all of them
     views = trial_views(model.trials, suite.result, suite.folder.path, suite.scenarios)
     written = write_reports(suite.folder.path, model, views)

@@ -18,6 +18,7 @@ from lab.contamination.findings import Finding, find_mechanisms
 from lab.contamination.mechanisms.case import setups_of, worlds_of
 from lab.contamination.predictions import predictions
 from lab.contamination.scenarios.scenario import Scenario
+from lab.contamination.semantic.records import SemanticResult
 from lab.records import Role, TrialResult
 from lab.report.counts import count_tables
 from lab.report.header import read_header, read_run
@@ -27,6 +28,7 @@ from lab.report.planned import Planned, account, join
 from lab.report.rate_model import Group, Measures, Overall
 from lab.report.rates import funnel, headline
 from lab.report.scenario_table import scenario_rows
+from lab.report.semantic import meanings
 from lab.report.slim import slim
 from lab.report.susceptibility import susceptibility
 from lab.report.tables import Voids, Where, false_memory, group_by, honest_loss, measures, twin_rows, void_of
@@ -101,6 +103,7 @@ def build_report(
     results: Iterable[TrialResult],
     *,
     scenarios: Mapping[str, Scenario] | None = None,
+    semantics: Mapping[str, SemanticResult] | None = None,
 ) -> Report:
     """Builds the report of a run; the order of the results changes nothing.
 
@@ -109,6 +112,7 @@ def build_report(
         plan: The run's plan.
         results: All results that were read back, taken one by one; planned trials without one count as errors.
         scenarios: Scenarios by id, for the findings that need them.
+        semantics: What the second detector says, by trial.
 
     Raises:
         InputError: Plan and results do not belong together.
@@ -140,4 +144,5 @@ def build_report(
         voids=tuple(found),
         trials=trial_rows(trials),
         susceptibility=susceptibility(trials, voids, lock),
+        meanings=meanings(trials, semantics or {}),
     )

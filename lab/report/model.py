@@ -9,6 +9,7 @@ from lab.contamination.predictions import Prediction
 from lab.records import Record
 from lab.report.header import Header, Run
 from lab.report.rate_model import Accounting, FalseMemory, Group, HonestLoss, Overall, TwinRow
+from lab.report.semantic import Meanings
 from lab.report.susceptibility_model import Susceptibility
 from lab.report.table_model import ScenarioRow, Tables
 from lab.report.trial_row import TrialRow
@@ -21,6 +22,7 @@ class Report(Record):
 
     Attributes:
         susceptibility: What it says of its live models; None, and absent from ``report.json``, where it has none.
+        meanings: What the second detector says of writes without the canary; the same.
     """
 
     schema_version: int = REPORT_SCHEMA
@@ -43,6 +45,7 @@ class Report(Record):
     voids: tuple[Void, ...]
     trials: tuple[TrialRow, ...]
     susceptibility: Susceptibility | None = None
+    meanings: Meanings | None = None
 
     @property
     def finished(self) -> bool:

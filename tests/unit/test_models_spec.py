@@ -52,7 +52,7 @@ def test_an_address_with_credentials_is_refused_and_not_printed(url: str) -> Non
     assert "pa55word" not in str(caught.value)
 
 
-@pytest.mark.parametrize("url", ["http://", "http://h:99999", "http://h:x"])
+@pytest.mark.parametrize("url", ["http:///v1", "http://h:99999", "http://h:x"])
 def test_what_is_no_address(url: str) -> None:
     with pytest.raises(InputError, match="is no address"):
         parse_model(f"openai:m@{url}")

@@ -7,7 +7,13 @@ from typing import Self
 
 from pydantic import model_validator
 
+from lab.gateway.policies.base import SCRIPTED
 from lab.records import Record, Store
+
+SEMANTIC = "semantic.json"
+"""Derived file of a trial's folder; it is no evidence and decides no verdict."""
+
+PARAPHRASE = f"{SCRIPTED}paraphrase"
 
 SEMANTIC_SCHEMA = 1
 """Version of the ``semantic.json`` format."""
@@ -105,3 +111,8 @@ class SemanticResult(Record):
     margin: float
     findings: tuple[SemanticFinding, ...] = ()
     problem: str = ""
+
+
+def is_of_interest(model: str) -> bool:
+    """Whether a model may write in words of its own: a live one, or the policy that paraphrases."""
+    return model == PARAPHRASE or not model.startswith(SCRIPTED)

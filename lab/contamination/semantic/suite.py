@@ -15,23 +15,27 @@ from lab.contamination.observe.recording import DELEGATE_REVIEW, FOREGROUND, REV
 from lab.contamination.scenarios.scenario import Scenario
 from lab.contamination.semantic.evidence import Passage, passages
 from lab.contamination.semantic.judging import MARGIN, Embedding, MeaningJudge
-from lab.contamination.semantic.records import Judged, Meaning, Rule, SemanticFinding, SemanticResult
+from lab.contamination.semantic.records import (
+    PARAPHRASE,
+    SEMANTIC,
+    Judged,
+    Meaning,
+    Rule,
+    SemanticFinding,
+    SemanticResult,
+    is_of_interest,
+)
 from lab.contamination.suite import Suite
 from lab.errors import EmbeddingFailed, EnvironmentUnusable, InputError
-from lab.gateway.policies.base import SCRIPTED
 from lab.records import Status, TrialResult
 from lab.retrieval.embedders.base import Embedder
 from lab.retrieval.embedders.select import DEFAULT, embedder_for
 from lab.runs.folder import write_atomic
 from lab.statistics.proportions import Proportion, proportion
 
-SEMANTIC = "semantic.json"
-"""Derived file of a trial's folder; it is no evidence and decides no verdict."""
-
 VECTORS = ".semantic.vectors"
 """File of vectors of a run; hidden, so that no seal holds it."""
 
-PARAPHRASE = f"{SCRIPTED}paraphrase"
 NOTHING_TO_JUDGE = "–"
 
 _WORST_FIRST = (Meaning.SAME, Meaning.UNDETERMINED, Meaning.RELATED, Meaning.OTHER)
@@ -48,11 +52,6 @@ class Cell:
 
     attempt: str
     persist: str
-
-
-def is_of_interest(model: str) -> bool:
-    """Whether a model may write in words of its own: a live one, or the policy that paraphrases."""
-    return model == PARAPHRASE or not model.startswith(SCRIPTED)
 
 
 def default_embedder() -> tuple[Embedder | None, str]:
