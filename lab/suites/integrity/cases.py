@@ -93,8 +93,20 @@ def looked(read: Callable[[], Set[str] | Finding]) -> Finding:
     try:
         seen = read()
     except TOLD as error:
-        return Finding(found=None, told=printable(str(error)) or type(error).__name__)
+        # A refusal of the lab's is one line with a mend; any other is told by its type, as a traceback would.
+        name = "" if isinstance(error, LabError) else f"{type(error).__name__}: "
+        return Finding(found=None, told=name + printable(str(error)))
     return seen if isinstance(seen, Finding) else Finding(found=frozenset(seen))
+
+
+def told_by(act: Callable[[], object]) -> str:
+    """What is told by a refusal, or by an act that returns words."""
+
+    def acted() -> Finding:
+        said = act()
+        return Finding(found=frozenset(), told=said if isinstance(said, str) else "")
+
+    return looked(acted).told
 
 
 def judge(expected: Set[str], finding: Finding, allowed: Set[str] = frozenset()) -> Verdict:

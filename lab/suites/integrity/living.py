@@ -6,14 +6,15 @@ import shutil
 from collections.abc import Callable, Iterator, Set
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotDone
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from lab.memories.hfea.archive import open_archive
+from lab.memories.hfea.archive import Archive, open_archive
 from lab.memories.hfea.backup import back_up, restore
 from lab.snapshots.freeze import copy_database
 from lab.snapshots.sqlite import side_files
-from lab.suites.integrity.cases import Case, Finding, Held, judge, looked, size
+from lab.suites.integrity.cases import Case, Finding, Held, judge, looked, size, told_by
 from lab.suites.integrity.stores import AGENT, CHRONICLES, REPLACED, REWRITTEN, STORES, StoreKind, texts
 from lab.suites.integrity.writers import Writer, Writers
 
@@ -97,7 +98,7 @@ def _file_backups(kind: StoreKind, place: Path, work: Path, writer: Writer) -> I
     for beside in side_files(source):
         if not beside.name.endswith("-shm"):
             shutil.copyfile(beside, whole / beside.name)
-    told = _beside(writer, lambda: copy_database(source, own / kind.file))
+    told = _beside(writer, lambda: _copied(source, own / kind.file))
     if kind.wal:
         writer.checkpoint()
     for beside in side_files(source):
@@ -120,7 +121,7 @@ def _chronicle_backups(kind: StoreKind, place: Path, work: Path, writer: Writer)
     before, expected = size(place / kind.file), {*FIRST, *SECOND}
     shutil.copytree(place / kind.file, plain / kind.file)
     archive = open_archive(place / kind.file, AGENT)
-    told = _beside(writer, lambda: back_up(archive, backup / "kept", _NOW))
+    told = _beside(writer, lambda: _backed_up(archive, backup / "kept"))
     restore(backup / "kept", own / kind.file, AGENT)
     for way, folder in (("plain copy of the folder", plain), ("backup of the archive", own)):
         yield case(
@@ -129,21 +130,22 @@ def _chronicle_backups(kind: StoreKind, place: Path, work: Path, writer: Writer)
         )  # fmt: skip
 
 
+def _copied(source: Path, target: Path) -> None:
+    copy_database(source, target)
+
+
+def _backed_up(archive: Archive, target: Path) -> None:
+    back_up(archive, target, _NOW)
+
+
 def _beside(writer: Writer, act: Callable[[], object]) -> str:
     """Does something beside a held writer, which goes on when it is waited for; returns what was told."""
-
-    def acted() -> frozenset[str]:
-        act()
-        return frozenset()
-
     with ThreadPoolExecutor(1) as pool:
-        acting = pool.submit(looked, acted)
-        try:
+        acting = pool.submit(told_by, act)
+        with suppress(NotDone):
             acting.result(_PATIENCE)
-        except NotDone:
-            pass
         writer.release()
-        told = acting.result().told
+        told = acting.result()
         writer.done()
     return told
 
@@ -184,10 +186,8 @@ def pairs(writers: Writers, work: Path) -> Iterator[Case]:
         two.send(SECOND)
         with ThreadPoolExecutor(1) as pool:
             second = pool.submit(two.done)
-            try:
+            with suppress(NotDone):
                 second.result(_PATIENCE)
-            except NotDone:
-                pass
             one.release()
             told = "; ".join(filter(None, (one.done(), second.result())))
         one.close()

@@ -15,7 +15,7 @@ from lab.memories.hfea.backup import back_up, restore
 from lab.snapshots.freeze import copy_database, freeze
 from lab.snapshots.sqlite import side_files
 from lab.snapshots.store import open_snapshot
-from lab.suites.integrity.cases import Case, Finding, looked, size
+from lab.suites.integrity.cases import Case, size, told_by
 from lab.suites.integrity.living import FIRST, SECOND, case, fresh
 from lab.suites.integrity.stores import AGENT, CHRONICLES, STORES, StoreKind
 from lab.suites.integrity.writers import Writers
@@ -38,8 +38,8 @@ def restores(writers: Writers, work: Path) -> Iterator[Case]:
         freeze(kept / kind.file, kept, name="frozen", licence="synthetic")
         snapshot = open_snapshot(kept / "frozen")
         newer = partial(_newer, kind, work)
-        yield _restored(kind, "plain copy over it", newer, lambda path: shutil.copyfile(backup, path), baseline=True)
-        yield _restored(kind, "SQLite backup over it", newer, lambda path: _backup_over(backup, path), baseline=True)
+        yield _restored(kind, "plain copy over it", newer, partial(shutil.copyfile, backup), baseline=True)
+        yield _restored(kind, "SQLite backup over it", newer, partial(_backup_over, backup), baseline=True)
         yield _restored(kind, "a snapshot's copy", newer, snapshot.copy_to, baseline=False)
         if kind.wal:
             yield _over_a_log(kind, work, backup, writers)
@@ -58,20 +58,8 @@ def _restored(
 ) -> Case:
     place = newer(way)
     before = size(place / kind.file)
-    told = _told(lambda: act(place / kind.file))
-    return case(
-        kind, FAULT, way, expected={*FIRST, *SECOND}, before=before, place=place, baseline=baseline, told=told
-    )
-
-
-def _told(act: Callable[[], object]) -> str:
-    """What is told by a refusal, or by an act that returns words."""
-
-    def acted() -> Finding:
-        said = act()
-        return Finding(found=frozenset(), told=said if isinstance(said, str) else "")
-
-    return looked(acted).told
+    told = told_by(lambda: act(place / kind.file))
+    return case(kind, FAULT, way, expected={*FIRST, *SECOND}, before=before, place=place, baseline=baseline, told=told)
 
 
 def _own_restore(backup: Path, path: Path, *, over_newer: bool) -> str:
@@ -106,7 +94,7 @@ def _archives(kind: StoreKind, work: Path) -> Iterator[Case]:
             back_up(open_archive(place / kind.file, AGENT), place / "kept", _NOW)
             handle.add(SECOND)
         before = size(place / kind.file)
-        told = _told(partial(_own_restore, place / "kept", place / kind.file, over_newer=over_newer))
+        told = told_by(partial(_own_restore, place / "kept", place / kind.file, over_newer=over_newer))
         yield case(kind, FAULT, way, expected={*FIRST, *SECOND}, before=before, place=place, told=told)
     place = fresh(work, "restore", "plain", kind.name)
     with closing(kind.open(place, "one")) as handle:

@@ -79,6 +79,10 @@ class StoreKind:
     wal: bool = False
 
 
+# As upstream's own search does: the index of words gives row ids, by which the table is asked.
+_AGENT_SEARCH = "SELECT f.content FROM facts_fts JOIN facts f ON f.fact_id = facts_fts.rowid WHERE facts_fts MATCH ?"
+
+
 class _AgentDatabase:
     """Upstream's layout in WAL mode, as the agent keeps it."""
 
@@ -99,9 +103,9 @@ class _AgentDatabase:
 def _read_agent(place: Path) -> frozenset[str]:
     """Facts that are there and that the agent's full-text index finds."""
     with closing(sqlite3.connect(place / AGENT_DATABASE.file)) as connection:
-        there = {fact.fact_id: fact.content for fact in read_facts(connection)}
-        rows = connection.execute("SELECT rowid FROM facts_fts WHERE facts_fts MATCH ?", (WORD,)).fetchall()
-    return frozenset(there[row] for (row,) in rows if row in there)
+        there = {fact.content for fact in read_facts(connection)}
+        found = connection.execute(_AGENT_SEARCH, (WORD,)).fetchall()
+    return frozenset(text for (text,) in found if text in there)
 
 
 class _Facts:
@@ -134,11 +138,11 @@ class _Universal:
 
 
 def _read_universal(place: Path) -> frozenset[str]:
-    """Records that are there and that a search by words finds."""
+    """Records that are there, that a search by words finds, and that are given by their ids."""
     with Store(place / UNIVERSAL.file) as store:
-        there = {record.record_id: record.content for record in store.live()}
-        found = {hit.record_id for hit in Search(store)(WORD, _ALL, Scope(now=1.0)).found}
-    return frozenset(text for record, text in there.items() if record in found)
+        there = {record.content for record in store.live()}
+        found = {store.get(hit.record_id).content for hit in Search(store)(WORD, _ALL, Scope(now=1.0)).found}
+    return frozenset(there & found)
 
 
 class _Relations:

@@ -92,7 +92,9 @@ class Writer:
         try:
             line = self._answers.readline()
         except OSError as error:
-            raise SystemFailed(f"a writer of the suite does not answer: {error}", "run it on a freer machine") from error
+            raise SystemFailed(
+                f"a writer of the suite does not answer: {error}", "run it on a freer machine"
+            ) from error
         if not line:
             raise SystemFailed("a writer of the suite has ended", "run the suite again; if it stays, report it")
         answer: dict[str, Any] = json.loads(line)
@@ -106,7 +108,7 @@ class Writers:
         self._folder = tempfile.TemporaryDirectory(prefix="lab-writers-")
         self._path = str(Path(self._folder.name) / "s")
         paths = [str(Path(lab.__file__).parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
-        self._process = subprocess.Popen(  # noqa: S603 - our own module
+        self._process = subprocess.Popen(
             [sys.executable, "-m", "lab.suites.integrity.writers", self._path],
             env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
             stdout=subprocess.PIPE,
@@ -154,10 +156,10 @@ class _Holding:
         self._connect, self._fsync = sqlite3.connect, os.fsync
         # The process is the suite's own and ends with the case: the stores are held by what they call, not changed.
         sqlite3.connect = self._connected  # type: ignore[assignment]
-        os.fsync = self._synced
+        os.fsync = self._synced  # type: ignore[assignment]
 
     def _connected(self, *arguments: Any, **options: Any) -> sqlite3.Connection:  # as of ``sqlite3.connect``
-        connection = self._connect(*arguments, **options)
+        connection: sqlite3.Connection = self._connect(*arguments, **options)
         connection.execute(f"PRAGMA cache_size = {_PAGES}")
         connection.set_trace_callback(self._seen)
         return connection
