@@ -53,7 +53,7 @@ class Checker(Protocol):
         """Short name."""
         ...
 
-    def examine(self, copies: Sequence[Copy], folder: Path) -> Examined:
+    def examine(self, copies: Sequence[Copy], folder: Path, /) -> Examined:
         """Stores the copies, asks every question, and notes every doubt.
 
         Args:
@@ -68,7 +68,7 @@ class Retrieval:
 
     name = "plain retrieval"
 
-    def examine(self, copies: Sequence[Copy], folder: Path) -> Examined:
+    def examine(self, copies: Sequence[Copy], folder: Path, /) -> Examined:
         """See ``Checker``."""
         database = folder / "copies.db"
         build_database(
@@ -95,7 +95,7 @@ class Universal:
 
     name = "universal layer"
 
-    def examine(self, copies: Sequence[Copy], folder: Path) -> Examined:
+    def examine(self, copies: Sequence[Copy], folder: Path, /) -> Examined:
         """See ``Checker``. A copy is flagged if it is among the hits of its question and contradicted."""
         owner = {text: copy.case.id for copy in copies for text in (*copy.case.sources, copy.text)}
         said = {copy.text for copy in copies}
@@ -127,7 +127,7 @@ class Scan:
     def __init__(self, name: str = "consolidation's scan", threshold: float = THRESHOLD) -> None:
         self.name, self._threshold = name, threshold
 
-    def examine(self, copies: Sequence[Copy], folder: Path) -> Examined:
+    def examine(self, copies: Sequence[Copy], folder: Path, /) -> Examined:
         """See ``Checker``. Sources and copy of a case lie within one day."""
         memories = []
         for copy in copies:
@@ -146,7 +146,7 @@ class CrossCheck:
 
     name = "reference cross-check"
 
-    def examine(self, copies: Sequence[Copy], folder: Path) -> Examined:
+    def examine(self, copies: Sequence[Copy], folder: Path, /) -> Examined:
         """See ``Checker``."""
         sources = sorted({text for copy in copies for text in copy.case.sources})
         found = {copy.case.id: disputes(copy.text, sources) for copy in copies}
