@@ -29,6 +29,9 @@ LEAST_SHARED = 0.6
 MOST_SOURCES = 6
 """Most sources of one copy."""
 
+LONGEST = 100
+"""Letters of the longest value; what is longer is no value that a person would say or write down."""
+
 MAJORITY = 2
 """Fewest sources that must agree on a rival."""
 
@@ -95,10 +98,15 @@ _PATTERNS: tuple[tuple[Shape, re.Pattern[str]], ...] = (
     # Two groups of capitals and digits apart: a licence plate.
     (Shape.IDENTIFIER, re.compile(r"(?<!\w)[a-z]{2,4} \d[a-z0-9]{2,3}(?!\w)")),
     (Shape.NUMBER, re.compile(r"(?<![\w.,/@-])\d{1,3}(?:[.,]\d{3})+(?![\w/@-])|(?<![\w.,/@-])\d+(?![\w/@-]|[.,]\d)")),
-    (Shape.IDENTIFIER, re.compile(r"(?<!\w)\w+(?:[-.:/@_+]\w+)+(?!\w)|(?<!\w)(?=\w*\d)(?=\w*[^\W\d_])\w+(?!\w)")),
+    (Shape.IDENTIFIER, re.compile(r"(?<!\w)\w+(?:[-.:/@+]\w+)+(?!\w)|(?<!\w)(?=\w*\d)(?=\w*[^\W\d_])\w+(?!\w)")),
 )
 _NAME = re.compile(r"[^\W\d_][\w'’-]*(?: [^\W\d_][\w'’-]*)*")
 _WORD = re.compile(r"\w+")
+_NEAR = 120
+"""Letters within which the words beside a value are looked for."""
+_OPENING = " \n\t\"'“‘«(-–—"
+_ENDS = ("", ".", "!", "?", ":")
+"""After one of these a sentence begins; the empty one is the beginning of the text."""
 
 
 @lru_cache(maxsize=1 << 12)
@@ -110,7 +118,11 @@ def values(text: str) -> tuple[Value, ...]:
     found = []
     for shape, pattern in _PATTERNS:
         for match in pattern.finditer(plain):
-            if any(taken[match.start() : match.end()]) or (shape is Shape.IDENTIFIER and not _coded(text, match)):
+            if (
+                len(match[0]) > LONGEST
+                or any(taken[match.start() : match.end()])
+                or (shape is Shape.IDENTIFIER and not _coded(text, match))
+            ):
                 continue
             taken[match.start() : match.end()] = b"\1" * len(match[0])
             found.append(_value(shape, _form(shape, match), text, plain, match.start(), match.end()))
@@ -158,11 +170,11 @@ def sources_of(copy: str, texts: Sequence[str]) -> tuple[str, ...]:
 
 def _content(text: str) -> frozenset[str]:
     """Content words outside of values; those of names are kept, for they say what the matter is."""
-    rest = text
+    rest = list(text)
     for value in values(text):
         if value.shape is not Shape.NAME:
-            rest = rest[: value.start] + " " * len(value.text) + rest[value.start + len(value.text) :]
-    return frozenset(_WORD.findall(fold(rest))) - STOPWORDS
+            rest[value.start : value.start + len(value.text)] = " " * len(value.text)
+    return frozenset(_WORD.findall(fold("".join(rest)))) - STOPWORDS
 
 
 def _coded(text: str, match: re.Match[str]) -> bool:
@@ -170,7 +182,7 @@ def _coded(text: str, match: re.Match[str]) -> bool:
     said = text[match.start() : match.end()]
     if " " in said:
         return said.split()[0].isupper()
-    return bool(re.search(r"[\d@]", said)) or len(re.findall(r"[-.:/_+]", said)) > 1
+    return bool(re.search(r"[\d@]", said)) or len(re.findall(r"[-.:/+]", said)) > 1
 
 
 def _form(shape: Shape, match: re.Match[str]) -> str:
@@ -183,8 +195,8 @@ def _form(shape: Shape, match: re.Match[str]) -> str:
 
 
 def _value(shape: Shape, form: str, text: str, plain: str, start: int, end: int) -> Value:
-    before = [word for word in _WORD.findall(plain[:start]) if word not in STOPWORDS][-2:]
-    after = [word for word in _WORD.findall(plain[end:]) if word not in STOPWORDS][:1]
+    before = [word for word in _WORD.findall(plain[max(0, start - _NEAR) : start]) if word not in STOPWORDS][-2:]
+    after = [word for word in _WORD.findall(plain[end : end + _NEAR]) if word not in STOPWORDS][:1]
     return Value(shape, form, frozenset((*before, *after)), text[start:end], start)
 
 
@@ -200,12 +212,12 @@ def _names(text: str, taken: bytearray) -> Iterator[tuple[int, int]]:
             if capital:
                 group.append((start, end))
                 continue
-            first = bool(group) and not re.search(r"\w[^.!?:]*$", text[: group[0][0]])
+            first = bool(group) and text[max(0, group[0][0] - _NEAR) : group[0][0]].rstrip(_OPENING)[-1:] in _ENDS
             if group and fold(text[slice(*group[0])]) in STOPWORDS:
                 group.pop(0)
             elif first and len(group) == 1:
                 group = []
-            if group:
+            if group and group[-1][1] - group[0][0] <= LONGEST:
                 yield group[0][0], group[-1][1]
             group = []
 

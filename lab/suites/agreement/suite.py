@@ -24,7 +24,7 @@ _SINGLE = WEIGHTS[Signal.NUMERIC]
 NOTES = (
     "A perfectly retrieved memory can still be a lying memory: 'fact at rank 1' says that the right memory was found, "
     "'at rank 1 and true' that it also says what its sources say.",
-    "Every wrong copy has a clean twin, the same copy with the true value. Further copies are sound and may look wrong: "
+    "Every wrong copy has a clean twin, the same copy with the true value. Other copies are sound and may look wrong: "
     "the same value in another form, a neighbour with a near value, one source of three wrong, other numbers beside.",
     "Plain retrieval gives a ranking, which has no place for a doubt: it flags nothing by construction.",
     "The universal layer holds the sources beside the copies and often gives a source first, so more of what it "

@@ -113,6 +113,7 @@ class Writers:
             env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
             stdout=subprocess.PIPE,
             stdin=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C is the lab's to handle
         )
         if self._process.stdout is None or not self._process.stdout.readline():
             self.close()
