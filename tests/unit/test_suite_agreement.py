@@ -17,7 +17,7 @@ from lab.retrieval.testset import Purpose
 from lab.suites.agreement import suite
 from lab.suites.agreement.crosscheck import Shape, disputes, distance, sources_of, values
 from lab.suites.agreement.data import FILE, Kind, load, states
-from lab.suites.agreement.judge import judge
+from lab.suites.agreement.judge import judge, rates
 from lab.suites.agreement.systems import Examined
 from lab.suites.base import SuiteContext, SuiteResult
 
@@ -86,6 +86,25 @@ def test_the_rates_of_a_part_add_up(result: SuiteResult) -> None:
         kinds = [counted(result, "wrong copies flagged", system, HOLD_OUT, kind=k) for k in Kind if k.wrong]
         tongues = [counted(result, "wrong copies flagged", system, HOLD_OUT, language=w) for w in ("en", "pt-BR")]
         assert tuple(map(sum, zip(*kinds, strict=True))) == whole == tuple(map(sum, zip(*tongues, strict=True)))
+
+
+def test_accused_are_the_flagged_twins_and_the_flagged_sound_copies() -> None:
+    part = load(DATA / "agreement")[0]
+    everything = frozenset(case.id for case in part.cases)
+    texts = {case.id: case.stored for case in part.cases}
+    all_flagged = Examined(texts, everything, everything)
+    none_flagged = Examined(texts, everything, frozenset())
+    for faulty, repaired, expected in (
+        (all_flagged, all_flagged, (62, 62)),
+        (all_flagged, none_flagged, (16, 62)),
+        (none_flagged, all_flagged, (46, 62)),
+        (none_flagged, none_flagged, (0, 62)),
+    ):
+        judged = judge(part.faulty(), faulty), judge(part.repaired(), repaired)
+        found = [
+            r.proportion for r in rates(part, "planted", *judged, names=False) if r.measure == "clean copies accused"
+        ]
+        assert (found[0].numerator, found[0].denominator) == expected
 
 
 def test_no_model_is_asked_for(result: SuiteResult) -> None:
