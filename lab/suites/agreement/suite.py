@@ -32,8 +32,9 @@ NOTES = (
     f"The scan needs two signals by its threshold of {THRESHOLD}; at {_SINGLE} a number alone suffices.",
     "The cross-check looks at digits, dates, identifiers and names alone: an ordinary word that was misheard, and the "
     "value of a neighbour that the sources name as well, are beyond it.",
-    "The hold-out was written after the cross-check's rule was fixed, by the same author, and the rule was not touched "
-    "afterwards. The texts are short and their questions share most of their words: retrieval is easy here on purpose.",
+    "The hold-out was written after the cross-check's rule was fixed, by the same author; later edits "
+    "bounded its cost on hostile text, and every rate stayed as it was. The texts are short and their questions share "
+    "most of their words: retrieval is easy here on purpose.",
 )
 
 
