@@ -37,8 +37,8 @@ class ModelSpec:
     """A model by name.
 
     Attributes:
-        text: Provider and name: ``openai:NAME``. Stands in plans, results and reports, so that a model has the same name
-            whatever the address of its server.
+        text: Provider and name: ``openai:NAME``. Stands in plans, results and reports, so that a model has the same
+            name whatever the address of its server.
         provider: Who answers for it.
         name: Its name there.
         url: Base address of the server, up to and with its ``/v1``; empty where the provider's own settings decide.
