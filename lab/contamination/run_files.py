@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import ConfigDict, Field
 
 from lab.agents.base import Setup
+from lab.contamination.live import Live
 from lab.contamination.observe.judge import TrialIdentity
 from lab.records import Record
 from lab.runs.retries import RetryTable
@@ -99,6 +100,8 @@ class LockFile(_Open):
         reused_run: Run from which equal cells were taken over.
         start: How sessions were started.
         cold_starts: Reason for a cold start by build and setup.
+        live: What the live ones among the models are, and how they are asked; absent where there are none.
+        replayed: The run whose recording answered: its id and folder; absent where models did.
     """
 
     schema_version: int = 1
@@ -122,6 +125,8 @@ class LockFile(_Open):
     reused_run: str = ""
     start: str = "cold"
     cold_starts: dict[str, str] = Field(default_factory=dict)
+    live: Live | None = None
+    replayed: dict[str, str] | None = None
 
 
 class BenchLockFile(_Open):

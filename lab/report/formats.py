@@ -20,6 +20,7 @@ from lab.gateway.exchange import Exchange
 from lab.records import TrialResult
 from lab.records.described import published, schema_file_text, summary
 from lab.report.model import Report
+from lab.report.suite_kinds import DOCUMENTS, LINES_OF, SuitesLockFile, labelled_kind
 from lab.retrieval.data.head import SetHead
 from lab.retrieval.data.load import FactLine
 from lab.retrieval.data.schema import line_schema
@@ -88,6 +89,7 @@ KINDS: tuple[Kind, ...] = (
         schema=manifest_schema,
     ),
     Kind("bench-lock", JSON, BenchLockFile, (), _fields("run_id lab_version k"), {"kind": "bench"}),
+    Kind("suites-lock", JSON, SuitesLockFile, (), _fields("run_id lab_version suites"), {"kind": "suites"}),
     Kind("lock", JSON, LockFile, (), _fields("run_id lab_version")),
     Kind("report", JSON, Report, ("report.json",), _fields("accounting trials controls")),
     Kind("plan", JSON, PlanFile, ("plan.json",), _fields("trials")),
@@ -107,6 +109,8 @@ KINDS: tuple[Kind, ...] = (
     Kind("bench-passes", JSON, Passes, (), _fields("settings again fresh")),
     Kind("bench-arm-timing", JSON, ArmTiming, (), _fields("p50 p95")),
     Kind("config", TOML, None, ("lab.toml",)),
+    *(Kind(name, JSON, model, (file,)) for file, (name, model) in DOCUMENTS.items()),
+    *(Kind(name, LINES, model, strict=True) for name, model in dict(LINES_OF.values()).items()),
 )
 """In the order in which a file of another name is recognised by its fields: what has more of them comes first."""
 
@@ -115,6 +119,8 @@ BY_NAME = {kind.name: kind for kind in KINDS}
 
 def kind_by_place(path: Path) -> Kind | None:
     """The kind that a file's name and place tell; None where they tell nothing."""
+    if name := labelled_kind(path):
+        return BY_NAME[name]
     if path.parent.name == JUDGEMENTS:
         return BY_NAME["result"]
     if path.parent.parent.name == ROWS:

@@ -13,14 +13,17 @@ from typer.testing import CliRunner
 
 from lab.cli.app import app, defaults
 from lab.cli.report import report
+from lab.contamination.semantic.records import SemanticResult
 from lab.errors import InputError
 from lab.records import RESULT_SCHEMA
 from lab.report.formats import BY_NAME, KINDS, schema_of, schema_texts
+from lab.report.suite_kinds import LINES_OF
 from lab.report.validate import MAX_FAULTS, Checked, Fault, check
 from lab.retrieval.results import BenchResult
 from lab.retrieval.rows import HitRow, Passes, TopicRow
 from lab.retrieval.timing import ArmTiming, BenchTiming
 from lab.runs.lock import make_lock
+from lab.suites.registry import SuiteResults
 from tests.golden_runs import RUNS, unpack
 
 PROJECT = Path(__file__).parents[2]
@@ -44,6 +47,10 @@ def write(path: Path, value: Any) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(value if isinstance(value, str) else json.dumps(value))
     return path
+
+
+UNTOLD = {"semantic", "suite-results", *(name for name, _ in LINES_OF.values())}
+"""Kinds that are told by name and place alone."""
 
 
 def bench(root: Path) -> dict[str, Path]:
@@ -90,6 +97,22 @@ def samples(run: Path, root: Path) -> dict[str, Path]:
         "home-manifest": trial / "home-after.json",
         "config": write(root / "lab.toml", '[run]\njobs = 2\n\n[redact]\npatterns = ["CUST-[0-9]+"]\n'),
         **bench(root),
+        **suites(root / "suites"),
+    }
+
+
+def suites(root: Path) -> dict[str, Path]:
+    results = SuiteResults(run_id="x", lab_version="1", suites=())
+    semantic = SemanticResult(trial="t", embedder="", margin=0.3)
+    labelled = {
+        name: next((PROJECT / "scenarios").glob(f"**/{folder}/**/{file}"))
+        for (folder, file), (name, _) in LINES_OF.items()
+    }
+    return {
+        **labelled,
+        "suites-lock": write(root / "lock.json", make_lock("x", {"kind": "suites", "suites": {}})),
+        "suite-results": write(root / "suites.json", results.model_dump_json()),
+        "semantic": write(root / "semantic.json", semantic.model_dump_json()),
     }
 
 
@@ -105,7 +128,10 @@ def test_files_of_other_names_are_recognised_by_their_fields(run: Path, tmp_path
     for kind, path in samples(run, tmp_path / "made").items():
         other = tmp_path / f"other-{kind}{path.suffix}"
         shutil.copy(path, other)
-        if kind in ("qrels", "config"):
+        if kind in UNTOLD:
+            assert look(other).kind != kind  # its fields do not tell it from others: its place does
+            assert look(other, kind).faults == ()
+        elif kind in ("qrels", "config"):
             assert look(other).kind == "" and "of no kind that the lab knows" in look(other).faults[0].message
             assert look(other, kind).faults == ()
         else:
