@@ -32,7 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measures what the file of results lacks, and prints all of it; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description=__doc__)
     parser.add_argument("--sizes", default=SIZES, help=f"numbers of facts ({SIZES})")
-    parser.add_argument("--systems", default=",".join(DEFAULT), help=f"some of {', '.join(NAMES)}; the floors always run")
+    parser.add_argument(
+        "--systems", default=",".join(DEFAULT), help=f"some of {', '.join(NAMES)}; the floors always run"
+    )
     parser.add_argument("--limit-seconds", type=float, default=LIMIT_SECONDS, help="most time of one measurement")
     parser.add_argument("--limit-megabytes", type=float, default=LIMIT_MEGABYTES, help="most memory of one measurement")
     parser.add_argument(
@@ -130,7 +132,7 @@ def _measured(run: str, name: str, size: int, inputs: Inputs, limits: Limits, re
 
 
 def _brief(row: Row) -> str:
-    names = {"ingest_seconds": "ingest {:.1f} s", "p50_ms": "p50 {:.2f} ms", "memory_bytes": "{:.0f} bytes at most"}
+    names = {"ingest_seconds": "ingest {:.1f} s", "p50_ms": "p50 {:.2f} ms", "memory_bytes": "{:,.0f} bytes at most"}
     return ", ".join(form.format(row.values[name]) for name, form in names.items() if name in row.values)
 
 

@@ -16,12 +16,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from .contestants import Contestant, contestant
-from .data import Inputs, Question
 from lab.errors import EnvironmentUnusable, LabError
 
+from .contestants import Contestant, contestant
+from .data import Inputs, Question
+
 WARM_UP = 10
-ODD_ROUNDS = 10
+ODD_ROUNDS = 4
 _TELL_SECONDS = 0.5
 
 
@@ -54,6 +55,7 @@ def _measure(name: str, inputs: Inputs, folder: Path) -> None:
             query_cpu_ms=1000 * used / len(drawn),
             queries=len(seconds),
             channels=sorted(channels),
+            peak_bytes=peak_bytes(),
         )
         _say(phase="odd")
         seconds, _ = timed(made, odd * ODD_ROUNDS)
@@ -79,7 +81,6 @@ def _ingest(made: Contestant, needed: int, folder: Path) -> None:
         ingest_seconds=time.perf_counter() - started,
         ingest_cpu_seconds=time.process_time() - used,
         disk_bytes=needed + disk_bytes(folder),
-        ingest_peak_bytes=peak_bytes(),
     )
 
 

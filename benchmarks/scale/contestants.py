@@ -11,7 +11,6 @@ from typing import Protocol
 
 import numpy as np
 
-from .data import Inputs, Question
 from lab.errors import InputError
 from lab.memories.arms import ALL_KINDS
 from lab.retrieval.arms import Tools
@@ -25,11 +24,16 @@ from lab.retrieval.systems.base import System
 from lab.retrieval.systems.factstore import FactstoreSystem
 from lab.retrieval.systems.holographic import HolographicPlugin, plugin_program
 
+from .data import Inputs, Question
+
 K = 10
 """Hits asked for."""
 
 BY_VECTORS = frozenset({"dense", "vector"})
 """What the channels that compare vectors are called."""
+
+SANDBOX = "bwrap"
+"""A container would be no descendant of the measurement: neither its memory would be seen, nor would it end with it."""
 
 _ADDED_AT_ONCE = 50
 Progress = Callable[[int], None]
@@ -150,7 +154,7 @@ class AddedToPlugin(Opened):
     """The agent's real plugin filled through its own ``add_fact``."""
 
     def __init__(self, inputs: Inputs, folder: Path) -> None:
-        self._plugin = HolographicPlugin(program=plugin_program())
+        self._plugin = HolographicPlugin(program=plugin_program(SANDBOX))
         super().__init__(self._plugin, folder / "added.db")
         self._source = inputs.database
 
@@ -210,7 +214,7 @@ def contestant(name: str, inputs: Inputs, folder: Path) -> tuple[Contestant, int
     shutil.copyfile(inputs.database, database)
     if name == "hermes":
         # The bulk database has no vectors of the plugin's: it makes them by its own means.
-        return Opened(HolographicPlugin(program=plugin_program(), rebuild=True), database), 0
-    tools = Tools(lambda: DenseIndexes(inputs.embedder(), inputs.sidecar))
+        return Opened(HolographicPlugin(program=plugin_program(SANDBOX), rebuild=True), database), 0
+    tools = Tools(lambda: DenseIndexes(inputs.embedder(), inputs.sidecar), SANDBOX)
     made = Opened(ALL_KINDS[name].make(tools), database)
     return made, inputs.sidecar.stat().st_size if tools.embeds else 0

@@ -19,6 +19,9 @@ from .data import NOISE, REAL, SEED, TOPICS
 MEASURES = ("ingest_seconds", "p50_ms", "p95_ms", "odd_p50_ms", "disk_bytes", "memory_bytes")
 """What is tabled and what growth is told of."""
 
+WITHOUT_FLOOR = frozenset({"odd_p50_ms"})
+"""Measures that no floor has: plain FTS5 has nothing to look for where no word is left."""
+
 
 class Outcome(StrEnum):
     """How a measurement ended."""
@@ -109,6 +112,8 @@ def measure(row: Row, name: str) -> float | None:
 
 def ratio(row: Row, name: str, rows: Iterable[Row]) -> float | None:
     """A measure over that of the row's floors together, of the same size in the same run; None without one of them."""
+    if name in WITHOUT_FLOOR:
+        return None
     beside = {each.system: each for each in rows if (each.run, each.facts) == (row.run, row.facts)}
     floors = [beside[floor] for floor in row.floors if floor in beside and beside[floor].outcome is Outcome.OK]
     value = measure(row, name)
@@ -142,7 +147,7 @@ def growth(rows: Iterable[Row], name: str) -> Growth | None:
 def _slope(points: Sequence[tuple[float, float]]) -> float:
     mean_x, mean_y = (sum(axis) / len(points) for axis in zip(*points, strict=True))
     over = sum((x - mean_x) * (y - mean_y) for x, y in points)
-    return over / sum((x - mean_x) ** 2 for x, _ in points)
+    return over / sum((x - mean_x) * (x - mean_x) for x, _ in points)
 
 
 class Results:
@@ -177,11 +182,13 @@ class Results:
             path.write_text(whole, "utf-8")
 
     def _read(self, lines: Sequence[str], terms: Terms) -> None:
-        number = 1
+        held, number = terms, 0
         try:
-            held = Terms.model_validate_json(lines[0])
-            for number, line in enumerate(lines[1:], 2):
-                self.rows.append(Row.model_validate_json(line))
+            for number, line in enumerate(lines, 1):
+                if number == 1:
+                    held = Terms.model_validate_json(line)
+                else:
+                    self.rows.append(Row.model_validate_json(line))
         except ValidationError as error:
             raise InputError(
                 f"{self._path}, line {number}, is no result: {first_fault(error)}", "name another file"
@@ -211,4 +218,6 @@ class Results:
             with self._path.open("a", encoding="utf-8") as stream:
                 stream.write(record.model_dump_json() + "\n")
         except OSError as error:
-            raise EnvironmentUnusable(f"{self._path} cannot be written: {error.strerror}", "name another file") from error
+            raise EnvironmentUnusable(
+                f"{self._path} cannot be written: {error.strerror}", "name another file"
+            ) from error
