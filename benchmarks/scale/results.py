@@ -145,7 +145,7 @@ def growth(rows: Iterable[Row], name: str) -> Growth | None:
 
 
 def _slope(points: Sequence[tuple[float, float]]) -> float:
-    mean_x, mean_y = (sum(axis) / len(points) for axis in zip(*points, strict=True))
+    mean_x, mean_y = sum(x for x, _ in points) / len(points), sum(y for _, y in points) / len(points)
     over = sum((x - mean_x) * (y - mean_y) for x, y in points)
     return over / sum((x - mean_x) * (x - mean_x) for x, _ in points)
 
