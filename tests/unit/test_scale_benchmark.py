@@ -108,13 +108,13 @@ def test_a_ratio_is_over_the_floors_of_the_same_size_and_run() -> None:
 # --- a process under limits
 
 
-def run(code: str, limits: Limits, place: Path):  # noqa: ANN201
+def run(code: str, limits: Limits, place: Path):
     return run_within([sys.executable, "-c", code], limits, place)
 
 
 def test_what_ends_by_itself_is_told_whole(tmp_path: Path) -> None:
-    ended = run("import os, json; print(json.dumps({'a': 1})); print('{\"a\": 2, \"t\": \"%s\"}' % os.environ['TMPDIR'])",
-                ROOMY, tmp_path)  # fmt: skip
+    code = "import os, json; [print(json.dumps({'a': n, 't': os.environ['TMPDIR']})) for n in (1, 2)]"
+    ended = run(code, ROOMY, tmp_path)
     assert (ended.stopped, ended.fault, ended.told) == ("", "", {"a": 2, "t": str(tmp_path)})
 
 
@@ -232,7 +232,7 @@ def test_a_cut_off_line_is_dropped_and_the_rest_goes_on(tmp_path: Path) -> None:
 def test_another_file_is_refused_and_left_as_it_was(text: str, tmp_path: Path) -> None:
     path = tmp_path / "results.jsonl"
     path.write_text(text)
-    with pytest.raises(InputError, match="results.jsonl"):
+    with pytest.raises(InputError, match="holds no results|is no result"):
         Results(path, TERMS)
     assert path.read_text() == text
 
@@ -252,7 +252,7 @@ def test_a_limit_is_told_and_never_a_number() -> None:
 
 
 @pytest.fixture
-def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):  # noqa: ANN201
+def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     monkeypatch.setattr(scale, "embedder_for", lambda _: Hashed())
 
     def called(*arguments: str) -> tuple[int, dict]:
@@ -263,7 +263,7 @@ def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     return called
 
 
-def test_measures_resumes_and_sets_against_the_floors(call) -> None:  # noqa: ANN001
+def test_measures_resumes_and_sets_against_the_floors(call) -> None:
     options = ("--sizes", "60,120", "--systems", "plain,dense")
     code, told = call(*options)
     assert code == 0
@@ -280,7 +280,7 @@ def test_measures_resumes_and_sets_against_the_floors(call) -> None:  # noqa: AN
     assert call(*options) == (0, told)
 
 
-def test_a_system_that_is_stopped_is_not_tried_with_more(call) -> None:  # noqa: ANN001
+def test_a_system_that_is_stopped_is_not_tried_with_more(call) -> None:
     code, told = call("--sizes", "60,120", "--systems", "plain", "--limit-seconds", "0.05")
     assert code == 0
     assert [each["outcome"] for each in told["rows"]] == ["time limit"] * 3 + ["not tried"] * 3
@@ -289,7 +289,7 @@ def test_a_system_that_is_stopped_is_not_tried_with_more(call) -> None:  # noqa:
 
 
 @pytest.mark.parametrize("wrong", [("--sizes", "0"), ("--sizes", "many"), ("--systems", "nothing"), ("--systems", "")])
-def test_wrong_options_are_one_line(wrong: tuple[str, str], call) -> None:  # noqa: ANN001
+def test_wrong_options_are_one_line(wrong: tuple[str, str], call) -> None:
     code, told = call(*wrong)
     assert code == 2
     assert told["error"].count("\n") == 1
