@@ -105,23 +105,17 @@ class Growth:
     points: int
 
 
-def measure(row: Row, name: str) -> float | None:
-    """One measure of a row; None where it was not reached or the row's measurement was stopped in that phase."""
-    return row.values.get(name)
-
-
 def ratio(row: Row, name: str, rows: Iterable[Row]) -> float | None:
     """A measure over that of the row's floors together, of the same size in the same run; None without one of them."""
     if name in WITHOUT_FLOOR:
         return None
     beside = {each.system: each for each in rows if (each.run, each.facts) == (row.run, row.facts)}
-    floors = [beside[floor] for floor in row.floors if floor in beside and beside[floor].outcome is Outcome.OK]
-    value = measure(row, name)
-    below = [measure(floor, name) for floor in floors]
-    if value is None or not floors or len(floors) < len(row.floors) or None in below:
+    below = [beside[floor].values.get(name) for floor in row.floors if floor in beside]
+    measured = [value for value in below if value]
+    value = row.values.get(name)
+    if value is None or not measured or len(measured) < len(row.floors):
         return None
-    total = sum(each for each in below if each is not None)
-    return value / total if total else None
+    return value / sum(measured)
 
 
 def growth(rows: Iterable[Row], name: str) -> Growth | None:
@@ -133,7 +127,7 @@ def growth(rows: Iterable[Row], name: str) -> Growth | None:
     """
     found: dict[int, float] = {}
     for row in rows:
-        value = measure(row, name)
+        value = row.values.get(name)
         if value is not None and name == "memory_bytes":
             value -= row.values.get("base_bytes", 0.0)
         if value is not None and value > 0:

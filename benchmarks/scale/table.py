@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from .results import MEASURES, Growth, Outcome, Row, growth, measure, ratio
+from .results import MEASURES, Growth, Outcome, Row, growth, ratio
 
 _HEADS = ("ingest s", "p50 ms", "p95 ms", "no word: p50 ms", "disk MB", "memory MB")
 _SCALE = {"disk_bytes": 1e-6, "memory_bytes": 1e-6}
@@ -33,7 +33,7 @@ def _sizes(rows: Sequence[Row]) -> Iterator[str]:
 def _cells(row: Row, rows: Sequence[Row]) -> Iterator[str]:
     ended = False
     for name in MEASURES:
-        value = measure(row, name)
+        value = row.values.get(name)
         if value is not None:
             value *= _SCALE.get(name, 1.0)
             over = ratio(row, name, rows)
