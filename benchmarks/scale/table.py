@@ -6,7 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from .results import MEASURES, Growth, Outcome, Row, growth, ratio
 
-_HEADS = ("ingest s", "p50 ms", "p95 ms", "no word: p50 ms", "disk MB", "memory MB")
+_HEADS = (
+    *("ingest s", "ingest cpu s", "p50 ms", "p95 ms", "mean cpu ms", "no word: p50 ms"),
+    *("disk MB", "memory MB"),
+)
 _SCALE = {"disk_bytes": 1e-6, "memory_bytes": 1e-6}
 
 

@@ -18,8 +18,8 @@ import pytest
 from benchmarks.scale import __main__ as scale
 from benchmarks.scale.cell import disk_bytes, peak_bytes
 from benchmarks.scale.contestants import DEFAULT, NAMES, floors_of
-from benchmarks.scale.data import NOISE, ODD, SEED, KnownVectors, plain_terms, write_database
-from benchmarks.scale.limits import PROJECT, Limits, run_within
+from benchmarks.scale.data import NOISE, ODD, SEED, Inputs, KnownVectors, plain_terms, write_database
+from benchmarks.scale.limits import PROJECT, Ended, Limits, run_within
 from benchmarks.scale.results import Outcome, Results, Row, Terms, growth, ratio
 from benchmarks.scale.table import markdown
 from lab.errors import EmbeddingFailed, InputError
@@ -245,7 +245,38 @@ def test_other_terms_are_refused(tmp_path: Path) -> None:
 
 def test_a_limit_is_told_and_never_a_number() -> None:
     stopped = row(outcome=Outcome.TIME, phase="ingest", detail="in ingest, 7 facts in", values={"base_bytes": 1.0})
-    assert "| `plain` | time limit: in ingest, 7 facts in | – | – | – | – | – | 0.0 |" in markdown([stopped])
+    assert "| `plain` | time limit: in ingest, 7 facts in | – | – | – | – | – | – | – | 0.0 |" in markdown([stopped])
+
+
+@pytest.mark.parametrize(("children", "values"), [(0, {"p50_ms", "query_cpu_ms"}), (7, {"p50_ms"})])
+def test_work_in_a_sandbox_has_its_memory_told_and_no_processor_time(
+    children: int, values: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = {"phase": "end", "peak_bytes": 5, "p50_ms": 2.0, "query_cpu_ms": 1.0}
+    monkeypatch.setattr(scale, "run_within", lambda *_: Ended("", "", told, children))
+    results = Results(tmp_path / "results.jsonl", TERMS)
+    found = scale._measured("r", "hermes", 10, Inputs(tmp_path), ROOMY, results)
+    assert (found.outcome, found.values["memory_bytes"]) == (Outcome.OK, 5 + children)
+    assert set(found.values) == values | {"memory_bytes"}
+
+
+@pytest.mark.parametrize(
+    ("told", "fault", "outcome"),
+    [
+        ({"phase": "start", "failed": "no sandbox", "unavailable": True}, "", Outcome.UNAVAILABLE),
+        ({"phase": "search", "failed": "it is damaged", "unavailable": False}, "", Outcome.ERROR),
+        ({"phase": "ingest"}, "MemoryError", Outcome.ERROR),
+        ({"phase": "ingest"}, "", Outcome.ERROR),
+    ],
+)
+def test_what_fails_is_an_error_and_no_result(
+    told: dict, fault: str, outcome: Outcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scale, "run_within", lambda *_: Ended("", fault, told))
+    results = Results(tmp_path / "results.jsonl", TERMS)
+    found = scale._measured("r", "plain", 10, Inputs(tmp_path), ROOMY, results)
+    assert found.outcome is outcome
+    assert found.detail
 
 
 # --- all of it
