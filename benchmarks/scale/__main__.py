@@ -98,7 +98,7 @@ def _measured(run: str, name: str, size: int, inputs: Inputs, limits: Limits, re
     smaller = next((row for row in results.of(name) if row.facts < size and row.outcome in _LIMITS), None)
     if smaller is not None:
         why = smaller.detail if smaller.outcome is Outcome.SKIPPED else f"{smaller.outcome} at {smaller.facts:,} facts"
-        return Row(run=run, system=name, facts=size, outcome=Outcome.SKIPPED, detail=why, load=before)
+        return Row(run=run, system=name, facts=size, outcome=Outcome.SKIPPED, detail=why, load=round(before, 2))
     own = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=inputs.folder))
     try:
         ended = run_within(python("cell", name, str(inputs.folder), str(own)), limits, own)
