@@ -15,14 +15,19 @@ from lab.retrieval.factstore import entities, hrr
 from lab.retrieval.factstore.schema import migrate
 from lab.retrieval.testset import Fact
 
-LAYOUT = 2
+LAYOUT = 3
 """Version of what is written for equal facts; raised when that changes."""
 
 _LABELS = "CREATE TABLE fact_labels (label TEXT PRIMARY KEY, fact_id INTEGER NOT NULL REFERENCES facts(fact_id))"
 
+_RELATIONS = (
+    "CREATE TABLE fact_relations (fact_id INTEGER NOT NULL REFERENCES facts(fact_id), kind TEXT NOT NULL, "
+    "target TEXT NOT NULL, PRIMARY KEY (fact_id, kind, target)) WITHOUT ROWID"
+)
+
 
 def build_database(facts: Sequence[Fact], path: Path) -> None:
-    """Writes a database of upstream's shape with authors, keywords and labels.
+    """Writes a database of upstream's shape with authors, keywords, labels and stated relations.
 
     Entities, their links and the HRR vectors are made by upstream's rules from the texts, so the vectors are the bytes
     that the real plugin's ``add_fact`` stores. Keywords stand in ``tags`` after the fact's own tags, and in
@@ -31,8 +36,8 @@ def build_database(facts: Sequence[Fact], path: Path) -> None:
     Times come from the facts and are NULL where a fact has none; nothing comes from the clock, so the same facts give
     the same bytes.
 
-    A store holds a text once, as upstream's does: a fact whose text is there already shares the row of the first, and
-    ``fact_labels`` names both.
+    A store holds a text once, as upstream's does: a fact whose text is there already shares the row of the first,
+    ``fact_labels`` names both, and ``fact_relations`` holds what either states.
 
     Args:
         facts: The facts of one store.
@@ -49,6 +54,7 @@ def build_database(facts: Sequence[Fact], path: Path) -> None:
             migrate(connection)
             connection.execute("BEGIN")
             connection.execute(_LABELS)
+            connection.execute(_RELATIONS)
             for fact in facts:
                 _write(connection, fact)
             _write_banks(connection)
@@ -67,6 +73,10 @@ def _write(connection: sqlite3.Connection, fact: Fact) -> None:
     row = connection.execute("SELECT fact_id FROM facts WHERE content = ?", (content,)).fetchone()
     fact_id = int(row[0]) if row else _insert(connection, fact, content)
     connection.execute("INSERT INTO fact_labels (label, fact_id) VALUES (?, ?)", (fact.id, fact_id))
+    connection.executemany(
+        "INSERT OR IGNORE INTO fact_relations (fact_id, kind, target) VALUES (?, ?, ?)",
+        ((fact_id, relation.kind, relation.target) for relation in fact.relations),
+    )
 
 
 def _insert(connection: sqlite3.Connection, fact: Fact, content: str) -> int:

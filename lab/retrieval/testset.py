@@ -31,8 +31,8 @@ class Relation(Record):
         target: The other end, in words.
     """
 
-    kind: str
-    target: str
+    kind: str = Field(pattern=r"\S")
+    target: str = Field(pattern=r"\S")
 
 
 class Fact(Record):

@@ -11,8 +11,12 @@ import pytest
 
 from lab.errors import EnvironmentUnusable, InputError
 from lab.retrieval.build_database import build_database
-from lab.retrieval.database import read_facts, read_labels
-from lab.retrieval.testset import Author, Fact
+from lab.retrieval.database import StoredRelation, read_context, read_facts, read_labels
+from lab.retrieval.testset import Author, Fact, Relation
+from lab.snapshots.compare import diff
+from lab.snapshots.freeze import freeze
+from lab.snapshots.store import Snapshot, open_snapshot
+from lab.snapshots.verify import Change, Kind, verify
 from tests.factstore_stores import fact
 
 FACTS = (
@@ -60,6 +64,68 @@ def test_a_text_that_is_there_twice_has_one_row_and_both_names(tmp_path: Path) -
             ("a", 1),
             ("b", 1),
         ]
+
+
+OWNS, SINGS = Relation(kind="owns", target="Green Kettle"), Relation(kind="sings_in", target="Coro Ção")
+
+
+def test_the_relations_of_facts_that_share_a_row_are_joined(tmp_path: Path) -> None:
+    facts = [
+        Fact(id="a", text="Bye!", relations=(SINGS, OWNS)),
+        Fact(id="b", text="Hello"),
+        Fact(id="c", text="Bye! ", relations=(OWNS, Relation(kind="sold", target=OWNS.target))),
+    ]
+    build_database(facts, tmp_path / "x.db")
+    with closing(sqlite3.connect(tmp_path / "x.db")) as connection:
+        context = read_context(connection)
+    stated = [(relation.kind, relation.target) for relation in context[1].relations]
+    assert stated == [("owns", "Green Kettle"), ("sings_in", "Coro Ção"), ("sold", "Green Kettle")]
+    assert context[2].relations == ()
+
+
+def test_relations_of_a_fact_that_is_gone_are_not_read(tmp_path: Path) -> None:
+    build_database([Fact(id="a", text="Bye!", relations=(OWNS,)), Fact(id="b", text="Hello")], tmp_path / "x.db")
+    with closing(sqlite3.connect(tmp_path / "x.db")) as connection:
+        assert read_context(connection)[1].relations == (StoredRelation("owns", "Green Kettle"),)
+        connection.execute("DELETE FROM facts WHERE fact_id = 1")
+        assert list(read_context(connection)) == [2]
+
+
+def frozen(folder: Path, name: str, facts: list[Fact]) -> Snapshot:
+    database = folder / f"{name}.db"
+    build_database(facts, database)
+    freeze(database, folder / "snapshots", name=name, licence="synthetic")
+    return open_snapshot(folder / "snapshots" / name)
+
+
+def test_relations_are_content_of_a_snapshot_and_nothing_else_of_it_changes_with_them(tmp_path: Path) -> None:
+    plain = [Fact(id="a", text="Ana Souza drinks tea"), Fact(id="b", text="Hello")]
+    without = frozen(tmp_path, "without", plain)
+    stated = frozen(tmp_path, "stated", [plain[0].model_copy(update={"relations": (OWNS,)}), plain[1]])
+    again = frozen(tmp_path, "again", [plain[0].model_copy(update={"relations": (OWNS, OWNS)}), plain[1]])
+    assert again.manifest.content_sha256 == stated.manifest.content_sha256 != without.manifest.content_sha256
+    difference = diff(without, stated)
+    assert difference.changes == ()
+    assert [(table.table, table.added, table.gone, table.changed) for table in difference.tables] == [
+        ("fact_relations", 1, 0, 0)
+    ]
+    assert difference.tables[0].rows_added == ({"fact_id": 1, "kind": "owns", "target": "Green Kettle"},)
+
+
+def test_a_relation_that_is_altered_in_a_snapshot_is_named(tmp_path: Path) -> None:
+    shot = frozen(tmp_path, "shot", [Fact(id="a", text="Hello", relations=(OWNS,))])
+    assert verify(shot.folder) == ()
+    shot.database.chmod(0o644)
+    with closing(sqlite3.connect(shot.database)) as connection:
+        connection.execute("UPDATE fact_relations SET target = 'Red Kettle'")
+        connection.commit()
+    assert verify(shot.folder) == (Change(Kind.ROWS, "fact_relations", "1 row as before, other contents"),)
+
+
+@pytest.mark.parametrize("blank", [{"kind": " ", "target": "x"}, {"kind": "owns", "target": ""}])
+def test_a_relation_without_words_is_none(blank: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="pattern"):
+        Relation.model_validate(blank)
 
 
 @pytest.mark.parametrize(

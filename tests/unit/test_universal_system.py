@@ -17,6 +17,7 @@ from lab.retrieval.arms import Tools
 from lab.retrieval.build_database import build_database
 from lab.retrieval.database import FactContext, open_database, read_context
 from lab.retrieval.embedders.index import DenseIndexes
+from lab.retrieval.testset import Fact
 from tests.factstore_stores import PlantedChannel, fact, ids
 
 FACTS = (
@@ -62,6 +63,54 @@ def test_an_upstream_database_without_links_is_read(tmp_path: Path) -> None:
         connection.commit()
         assert read_context(connection) == {7: FactContext()}
     assert ids(opened(path).search("otter", 5)) == [7]
+
+
+def related(text: str, *targets: str) -> Fact:
+    return fact(text, relations=[{"kind": "knows", "target": target} for target in targets])
+
+
+CHAIN = (
+    related("The ferry leaves at dawn.", "Caetana", "Quim"),
+    related("A pier without a name.", "Quim", "Dona Rosa"),
+    related("The net is torn.", "Dona Rosa"),
+    related("The buoy is green.", "Marolas"),
+)
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> Path:
+    path = tmp_path / "chain.db"
+    build_database(CHAIN, path)
+    return path
+
+
+def test_a_stated_relation_is_walked_as_far_as_the_hops_go_and_no_further(chain: Path) -> None:
+    # Ferry: 1 hop from Caetana. Pier: 3, by way of the ferry and Quim. Net: 5. Buoy: never.
+    ranking = opened(chain).search("Where is Caetana?", 5)
+    assert [(hit.fact_id, dict(hit.parts)) for hit in ranking.hits] == [(1, {"graph": 0.2}), (2, {"graph": 0.1})]
+    assert ranking.channels == ("graph",)
+    assert ids(opened(chain).search("Dona Rosa", 5)) == [2, 3, 1]
+    assert ids(opened(chain).search("Who knows Caet?", 5)) == []
+
+
+@pytest.mark.parametrize("change", ["DELETE FROM fact_relations", "DROP TABLE fact_relations"])
+def test_without_a_relation_nothing_is_found_over_it_and_an_older_layout_is_read(chain: Path, change: str) -> None:
+    with closing(sqlite3.connect(chain)) as connection:
+        connection.execute(change)
+        connection.commit()
+        assert {context.relations for context in read_context(connection).values()} == {()}
+    system = opened(chain)
+    assert ids(system.search("Where is Caetana?", 5)) == []
+    assert ids(system.search("buoy", 5)) == [4]
+
+
+def test_a_mention_and_a_relation_lead_on_to_each_other(tmp_path: Path) -> None:
+    facts = (fact("The heron fishes with Ana Souza."), related("She mends nets.", "ANA SOUZA", "Marolas"))
+    path = tmp_path / "mixed.db"
+    build_database(facts, path)
+    system = opened(path)
+    assert set(ids(system.search("ana souza", 5))) == {1, 2}
+    assert ids(system.search("Marolas", 5)) == [2, 1]
 
 
 def test_words_tags_and_graph_answer_without_vectors(database: Path) -> None:

@@ -11,9 +11,10 @@ from lab.retrieval.factstore.tokens import words
 from lab.retrieval.systems.base import SCORE_DIGITS
 
 HOPS = 3
-"""Most links between an entity of the query and a record. A hop is one stated link: a record names an entity, or a
-record states a relation between two. Within one hop lies what names the entity; within two, what names something that
-it is related to; within three, what shares another entity with a record that names it."""
+"""Most links between an entity of the query and a record. A hop is one stated link: a record names an entity, be it
+as the target of a relation without a named subject, or a record states a relation between two. Within one hop lies
+what names the entity; within two, what names something that it is related to; within three, what shares another
+entity with a record that names it."""
 
 FRONTIER = 200
 """Most entities, and most records, from which a hop goes on, those of the lowest ids: a hub would reach everything."""

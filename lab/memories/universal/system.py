@@ -33,9 +33,10 @@ _NOW = 0.0
 class UniversalSystem:
     """The universal layer with one fusion, with or without vectors.
 
-    What a frozen database states goes in: content, tags (without those that enrichment added), trust, time, and the
-    entities that the agent linked to a fact. It states no relation between two entities, so the graph has only the
-    links between facts and entities here.
+    What a frozen database states goes in: content, tags (without those that enrichment added), trust, time, the
+    entities that the agent's rules found in a fact, and the targets of the relations that its set states. Such a
+    relation names no subject. It links the record with its target, one hop as a mention is, whatever its kind; a
+    relation between two entities, which has both ends, is made of none.
 
     Args:
         fusion: How ranks are fused.
@@ -137,7 +138,7 @@ def _draft(fact: StoredFact, context: FactContext) -> Draft:
             created_at=context.created_at,
             trust=fact.trust,
             tags=fact.tags,
-            entities=context.entities,
+            entities=(*context.entities, *(relation.target for relation in context.relations)),
         )
     except ValidationError as error:
         raise InputError(
