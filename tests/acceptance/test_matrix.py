@@ -36,7 +36,7 @@ def same(report: Any) -> Any:
 
 
 def test_shards_of_two_setups_merge_to_the_report_of_the_whole(
-    lab: LabCommand, matrix: tuple[str, ...], tmp_path: Path
+    lab: LabCommand, installed: LabCommand, matrix: tuple[str, ...], tmp_path: Path
 ) -> None:
     planned = lab(*matrix, "--plan", "--json")
     assert planned.code == 0, planned.err
@@ -46,7 +46,7 @@ def test_shards_of_two_setups_merge_to_the_report_of_the_whole(
     assert plan["estimate"]["seconds"] > 0 and "own measurement" in plan["estimate"]["pace"]["source"]
     assert "F1 twin" in planned.err and "about 0:" in planned.err
 
-    whole = lab(*matrix, "--json", LAB_REPORTS=str(tmp_path / "whole"))
+    whole = installed(*matrix, "--json", LAB_REPORTS=str(tmp_path / "whole"))
     assert whole.code == 0, whole.err
     folders = []
     for shard in ("1/2", "2/2"):
@@ -59,7 +59,7 @@ def test_shards_of_two_setups_merge_to_the_report_of_the_whole(
     assert alone.code == 2 and alone.is_one_clear_line() and "missing: shard 2/2" in alone.err
     mixed = lab("merge", *folders, only_run(tmp_path / "whole"))
     assert mixed.code == 2 and mixed.is_one_clear_line() and "is not a shard" in mixed.err
-    merged = lab("merge", *folders, "--json")
+    merged = installed("merge", *folders, "--json")
     assert merged.code == 0, merged.err
     assert same(merged.json) == same(whole.json)
     assert merged.json["accounting"]["valid"] == 10

@@ -46,12 +46,12 @@ def table(found: list[TrialResult]) -> dict[str, tuple[Any, ...]]:
 @pytest.mark.docker
 @pytest.mark.bwrap
 def test_both_backends_give_the_same_expected_verdicts(
-    lab: LabCommand, docker: str, bwrap: str, tmp_path: Path
+    installed: LabCommand, docker: str, bwrap: str, tmp_path: Path
 ) -> None:
     tables = {}
     for backend in (docker, bwrap):
         reports = tmp_path / backend
-        done = lab("run", "--backend", backend, *SELECTION, "--json", LAB_REPORTS=str(reports))
+        done = installed("run", "--backend", backend, *SELECTION, "--json", LAB_REPORTS=str(reports))
         assert done.code == 0, done.err
         found = results(reports)
         tables[backend] = table(found)
@@ -93,7 +93,9 @@ def _check_report(report: Any, folder: Path, found: list[TrialResult]) -> None:
 
 @pytest.mark.agent
 @pytest.mark.bwrap
-def test_rescore_and_report_repeat_the_result_from_evidence(lab: LabCommand, bwrap: str, tmp_path: Path) -> None:
+def test_rescore_and_report_repeat_the_result_from_evidence(
+    lab: LabCommand, installed: LabCommand, bwrap: str, tmp_path: Path
+) -> None:
     done = lab("run", "--backend", bwrap, "--select", "F5-001", "--models", "scripted:faithful", "--json")
     assert done.code == 0, done.err
     folder = only_run(tmp_path / "reports")
@@ -101,7 +103,7 @@ def test_rescore_and_report_repeat_the_result_from_evidence(lab: LabCommand, bwr
     for path in folder.rglob("result.json"):
         path.unlink()
     (folder / "report.html").unlink()
-    again = lab("rescore", folder, "--json")
+    again = installed("rescore", folder, "--json")
     assert again.code == 0, again.err
     assert (again.json["judged"], len(again.json["first"]), again.json["changes"]) == (1, 1, [])
     assert {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()} == before
@@ -174,11 +176,11 @@ def test_changed_evidence_is_refused(finished: Path, tmp_path: Path, damage: str
 
 @pytest.mark.agent
 @pytest.mark.bwrap
-def test_changed_evidence_is_one_clear_line(lab: LabCommand, finished: Path, tmp_path: Path) -> None:
+def test_changed_evidence_is_one_clear_line(installed: LabCommand, finished: Path, tmp_path: Path) -> None:
     folder = tmp_path / finished.name
     shutil.copytree(finished, folder)
     DAMAGES["kept file"](folder)
-    done = lab("report", folder)
+    done = installed("report", folder)
     assert done.code == 2 and done.is_one_clear_line()
     assert "was changed after the run was sealed" in done.err
 
