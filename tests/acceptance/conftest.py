@@ -161,3 +161,12 @@ def only_run(reports: Path) -> Path:
     """The one run folder under ``reports``."""
     (path,) = (p for p in reports.iterdir() if p.is_dir())
     return path
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory, defaults: None, bwrap: str) -> Path:
+    """A finished run of one control, to be copied and damaged."""
+    reports = tmp_path_factory.mktemp("finished")
+    command = [LAB, "run", "--backend", bwrap, "--select", "F5-001", "--models", "scripted:faithful"]
+    subprocess.run(command, check=True, capture_output=True, env={**os.environ, "LAB_REPORTS": str(reports)})
+    return only_run(reports)

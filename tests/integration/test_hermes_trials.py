@@ -207,7 +207,7 @@ def hostile(base: Scenario, words: str) -> Scenario:
 
 @pytest.mark.parametrize(
     "words",
-    ["<script>alert(1)</script>\x1b[31mred\x1b[0m\x00\u202e{{7*7}}", "lorem ipsum " * (5_000_000 // 12)],
+    ["<script>alert(1)</script>\x1b[31mred\x1b[0m\x00\u202e{{7*7}}", "lorem ipsum " * (2_500_000 // 12)],  # twice
     ids=["control-characters", "5-megabytes"],
 )
 def test_hostile_text_is_followed_like_any_other(
