@@ -16,8 +16,10 @@ run: system $(VENV)/.installed ## Build the real agent, run all six families, wr
 bench: $(VENV)/.installed-bench ## Measure retrieval: four arms and three yardsticks on both sets, offline (ARGS="…" goes to lab bench)
 	$(LAB) bench $(ARGS)
 
+# By default xdist gives its first worker an eighth of all tests, two workers being there: those with the real agent,
+# which come first and take most of the time. Here the worker that is done takes half of what another has before it.
 test: system $(VENV)/.installed-test ## Run all tests (ARGS="…" goes to pytest)
-	$(VENV)/bin/python -m pytest -n auto $(ARGS)
+	$(VENV)/bin/python -m pytest -n auto --dist worksteal $(ARGS)
 
 lint: $(VENV)/.installed-dev ## Check code, types and scenarios
 	$(VENV)/bin/ruff check .

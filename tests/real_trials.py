@@ -12,6 +12,8 @@ from lab.agents.hermes.adapter import HermesAgent
 from lab.contamination.observe.judge import TrialIdentity
 from lab.contamination.plan import SESSION_LIMITS, load_setup
 from lab.contamination.scenarios.scenario import Scenario
+from lab.contamination.sessions.base import Sessions
+from lab.contamination.sessions.cold import ColdSessions
 from lab.contamination.trial import Bench, run_trial
 from lab.gateway.server import GatewayHost
 from lab.isolation.base import Backend, Limits, PreparedEnvironment
@@ -34,9 +36,11 @@ def trial(
     setup: Setup = DEFAULT,
     limits: Limits = SESSION_LIMITS,
     agent: HermesAgent | None = None,
+    sessions: Sessions | None = None,
 ) -> TrialResult:
+    """Runs a trial; its sessions are started cold where no others are given."""
     backend, environment = sandbox
-    bench = Bench(backend, environment, agent or HermesAgent(), gateways, limits, "test")
+    bench = Bench(backend, environment, agent or HermesAgent(), gateways, limits, "test", sessions or ColdSessions())
     identity = TrialIdentity(trial="t", cell="c", build="b", setup=setup.name, model=model, role=role or scenario.role)
     return run_trial(identity, scenario, setup, bench, folder, threading.Event())
 

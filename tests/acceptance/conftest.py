@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +22,7 @@ from lab.isolation.base import Backend, PreparedEnvironment
 
 PROJECT = Path(__file__).parents[2]
 LAB = Path(sys.executable).with_name("lab")
+COLUMNS = "200"
 
 
 @dataclass(frozen=True)
@@ -63,12 +68,67 @@ def defaults(small_library: Path) -> Iterator[None]:
         yield
 
 
+class Forks:
+    """One process that has imported the lab and forks for each command; see ``forked_lab``."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", Path(__file__).with_name("forked_lab.py")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "COLUMNS": COLUMNS},
+        )
+        assert self._process.stdin and self._process.stdout
+        self._ask, self._answers = self._process.stdin, self._process.stdout
+
+    def run(self, arguments: Sequence[str], folder: Path, environment: Mapping[str, str], timeout: float) -> Outcome:
+        with tempfile.TemporaryDirectory() as written:
+            out, err = (Path(written, name) for name in ("out", "err"))
+            command = {"arguments": arguments, "cwd": str(folder), "environment": dict(environment)}
+            print(json.dumps(command | {"out": str(out), "err": str(err)}), file=self._ask, flush=True)
+            child = int(self._answers.readline())
+            guard = threading.Timer(timeout, os.kill, (child, signal.SIGKILL))
+            guard.start()
+            code = int(self._answers.readline())
+            guard.cancel()
+            assert code != -signal.SIGKILL, f"killed, perhaps after {timeout} seconds: lab {' '.join(arguments)}"
+            return Outcome(code, out.read_text(), err.read_text())
+
+    def close(self) -> None:
+        self._ask.close()
+        self._process.wait()
+
+
+@pytest.fixture(scope="session")
+def forks(defaults: None) -> Iterator[Forks]:
+    """The process is started once: importing the lab costs more than most commands."""
+    with closing(Forks()) as started:
+        yield started
+
+
+def _environment(tmp_path: Path, more: Mapping[str, str]) -> dict[str, str]:
+    return {**os.environ, "COLUMNS": COLUMNS, "LAB_REPORTS": str(tmp_path / "reports"), **more}
+
+
 @pytest.fixture
-def lab(tmp_path: Path) -> LabCommand:
-    """Runs ``lab`` with its reports in a temporary folder."""
+def lab(forks: Forks, tmp_path: Path) -> LabCommand:
+    """Runs what ``lab`` runs, in a process of its own, with its reports in a temporary folder.
+
+    For each command a test has ``installed`` in its place. So have those that ask two processes to agree to the byte.
+    """
+
+    def run(*arguments: str | Path, timeout: float = 300, **environment: str) -> Outcome:
+        return forks.run([*map(str, arguments)], tmp_path, _environment(tmp_path, environment), timeout)
+
+    return run
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> LabCommand:
+    """Runs the installed ``lab`` itself, behind another command where ``before`` names one."""
 
     def run(*arguments: str | Path, timeout: float = 300, before: tuple[str, ...] = (), **environment: str) -> Outcome:
-        variables = {**os.environ, "COLUMNS": "200", "LAB_REPORTS": str(tmp_path / "reports"), **environment}
         done = subprocess.run(
             [*before, LAB, *map(str, arguments)],
             capture_output=True,
@@ -76,7 +136,7 @@ def lab(tmp_path: Path) -> LabCommand:
             timeout=timeout,
             check=False,
             cwd=tmp_path,
-            env=variables,
+            env=_environment(tmp_path, environment),
         )
         return Outcome(done.returncode, done.stdout, done.stderr)
 
@@ -101,3 +161,12 @@ def only_run(reports: Path) -> Path:
     """The one run folder under ``reports``."""
     (path,) = (p for p in reports.iterdir() if p.is_dir())
     return path
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory, defaults: None, bwrap: str) -> Path:
+    """A finished run of one control, to be copied and damaged."""
+    reports = tmp_path_factory.mktemp("finished")
+    command = [LAB, "run", "--backend", bwrap, "--select", "F5-001", "--models", "scripted:faithful"]
+    subprocess.run(command, check=True, capture_output=True, env={**os.environ, "LAB_REPORTS": str(reports)})
+    return only_run(reports)

@@ -30,11 +30,11 @@ contains = "x"
 """
 
 
-def test_patches_gate(lab: LabCommand, bwrap: str, tmp_path: Path) -> None:
+def test_patches_gate(lab: LabCommand, installed: LabCommand, bwrap: str, tmp_path: Path) -> None:
     declared = tmp_path / "patches.toml"
     check = ("agent", "check", "--backend", bwrap, "--patches", declared)
     declared.write_text(THERE)
-    done = lab(*check)
+    done = installed(*check)
     assert done.code == 0, done.err
     assert "ok patch review module" in done.out and "no " not in {line[:3] for line in done.out.splitlines()}
 

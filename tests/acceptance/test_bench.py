@@ -69,13 +69,13 @@ def rows(run: Path, name: str) -> dict[str, TopicRow]:
 
 
 def test_four_arms_without_a_network_and_twice_the_same(
-    lab: LabCommand, small_set: Path, snapshots: Path, tmp_path: Path
+    installed: LabCommand, small_set: Path, snapshots: Path, tmp_path: Path
 ) -> None:
     runs = []
     for name in ("one", "two"):
         options = ("-t", small_set, "--arms", f"{FOUR},bm25,dense", "--snapshots", snapshots)
         alone = ("unshare", "--net") if os.geteuid() == 0 else ()
-        done = lab("bench", *options, "--reports", tmp_path / name, before=alone)
+        done = installed("bench", *options, "--reports", tmp_path / name, before=alone)
         assert done.code == 0, done.err
         assert "invariants hold" in done.err
         runs.append(only_run(tmp_path / name))
@@ -99,7 +99,7 @@ def test_four_arms_without_a_network_and_twice_the_same(
 
 
 def test_reports_are_rebuilt_from_the_rows_and_a_changed_row_is_refused(
-    lab: LabCommand, small_set: Path, snapshots: Path, tmp_path: Path
+    lab: LabCommand, installed: LabCommand, small_set: Path, snapshots: Path, tmp_path: Path
 ) -> None:
     lab("bench", "-t", small_set, "--arms", "bm25,bm25-and", "--snapshots", snapshots)
     run = only_run(tmp_path / "reports")
@@ -107,7 +107,7 @@ def test_reports_are_rebuilt_from_the_rows_and_a_changed_row_is_refused(
     before = {name: (run / name).read_bytes() for name in derived}
     for name in derived:
         (run / name).unlink()
-    assert lab("report", run).code == 0
+    assert installed("report", run).code == 0
     assert {name: (run / name).read_bytes() for name in derived} == before
     page = before["report.html"].decode()
     assert "<script" not in page
@@ -183,7 +183,7 @@ def test_a_server_that_dies_ends_nothing_and_every_query_says_so(
 
 
 def test_an_interrupted_run_goes_on_and_ends_as_another(
-    lab: LabCommand, small_set: Path, snapshots: Path, tmp_path: Path
+    lab: LabCommand, installed: LabCommand, small_set: Path, snapshots: Path, tmp_path: Path
 ) -> None:
     options = ["-t", small_set, "--arms", "bm25,embeddings,dense", "--snapshots", snapshots]
     environment = {**os.environ, "LAB_REPORTS": str(tmp_path / "reports"), "COLUMNS": "200"}
@@ -201,7 +201,7 @@ def test_an_interrupted_run_goes_on_and_ends_as_another(
     assert not (run / "results.json").exists()
     resumed = lab("bench", *options, "--resume", run)
     assert resumed.code == 0, resumed.err
-    assert lab("bench", *options, "--reports", tmp_path / "whole").code == 0
+    assert installed("bench", *options, "--reports", tmp_path / "whole").code == 0
     assert (run / "results.json").read_bytes() == (only_run(tmp_path / "whole") / "results.json").read_bytes()
     other = lab("bench", *options, "--k", "5", "--resume", run)
     assert (other.code, other.is_one_clear_line()) == (2, True)

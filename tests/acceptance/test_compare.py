@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.agent, pytest.mark.bwrap]
 CHOSEN = ("--select", "F1-00[12],F5-001", "--models", "scripted:always-write")
 
 
-def test_setups_of_one_run_and_two_runs(lab: LabCommand, bwrap: str, tmp_path: Path) -> None:
+def test_setups_of_one_run_and_two_runs(lab: LabCommand, installed: LabCommand, bwrap: str, tmp_path: Path) -> None:
     done = lab("run", "--backend", bwrap, *CHOSEN, "--setups", "default,approval", LAB_REPORTS=str(tmp_path / "both"))
     assert done.code == 0, done.err
     both = only_run(tmp_path / "both")
@@ -38,12 +38,12 @@ def test_setups_of_one_run_and_two_runs(lab: LabCommand, bwrap: str, tmp_path: P
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     assert set(before) == {"compare.html", "compare.md", "compare.json"}
     assert json.loads(before["compare.json"]) == told.json
-    again = lab("compare", both, "--by", "setup")
+    again = installed("compare", both, "--by", "setup")
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     assert "3 cells flipped" in again.err and "cannot tell (n = 2 too small" in " ".join(again.err.split())
     assert again.out == ""
 
-    done = lab("run", "--backend", bwrap, *CHOSEN, "--setups", "approval", LAB_REPORTS=str(tmp_path / "one"))
+    done = installed("run", "--backend", bwrap, *CHOSEN, "--setups", "approval", LAB_REPORTS=str(tmp_path / "one"))
     assert done.code == 0, done.err
     one = only_run(tmp_path / "one")
     refused = lab("compare", both, one)

@@ -60,7 +60,9 @@ def reproduce(folder: Path, root: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd="/", timeout=300)
 
 
-def test_from_a_trial_to_a_reproduction(lab: LabCommand, bwrap: str, prepared: Prepared, tmp_path: Path) -> None:
+def test_from_a_trial_to_a_reproduction(
+    lab: LabCommand, installed: LabCommand, bwrap: str, prepared: Prepared, tmp_path: Path
+) -> None:
     chosen = ("--select", "F1-001", "--models", "scripted:always-write")
     done = lab("run", "--backend", bwrap, *chosen, "--setups", "default")
     assert done.code == 0, done.err
@@ -75,7 +77,7 @@ def test_from_a_trial_to_a_reproduction(lab: LabCommand, bwrap: str, prepared: P
     assert nowhere.code == 2 and nowhere.is_one_clear_line() and "has no trial F1-999" in nowhere.err
 
     out = tmp_path / "small.yaml"
-    one = lab("minimise", attack, "--budget", "1", "--out", out, "--json")
+    one = installed("minimise", attack, "--budget", "1", "--out", out, "--json")
     assert one.code == 0, one.err
     assert one.json["ending"] == "budget used up" and one.json["before"] == one.json["after"]
     more = lab("minimise", run, attack.name, "--budget", "4", "--out", out, "--json")
@@ -88,7 +90,7 @@ def test_from_a_trial_to_a_reproduction(lab: LabCommand, bwrap: str, prepared: P
     assert planned.code == 0 and planned.json["total"] == 2, planned.err
 
     repro = tmp_path / "repro"
-    made = lab("export", "repro", attack, "--to", repro, "--json")
+    made = installed("export", "repro", attack, "--to", repro, "--json")
     assert made.code == 0, made.err
     assert (run / "SHA256SUMS").read_text() == sealed, "the run itself is as it was"
     again = lab("export", "repro", attack, "--to", repro)
@@ -119,11 +121,11 @@ def test_from_a_trial_to_a_reproduction(lab: LabCommand, bwrap: str, prepared: P
 
 
 def test_the_build_that_refuses_what_the_one_before_applied_is_found(
-    lab: LabCommand, bwrap: str, tmp_path: Path
+    installed: LabCommand, bwrap: str, tmp_path: Path
 ) -> None:
     scenario = tmp_path / "patch.yaml"
     scenario.write_text(PATCH)
-    done = lab("bisect", scenario, "--builds", "0.18.2,0.19.0", "--backend", bwrap, "--json")
+    done = installed("bisect", scenario, "--builds", "0.18.2,0.19.0", "--backend", bwrap, "--json")
     assert done.code == 0, done.err
     assert done.json["changed"] == ["0.18.2", "0.19.0"]
     old, new = done.json["shown"]

@@ -37,9 +37,9 @@ def rules(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_run_passes_or_fails_its_gate(lab: LabCommand, rules: Path, tmp_path: Path) -> None:
+def test_a_run_passes_or_fails_its_gate(lab: LabCommand, installed: LabCommand, rules: Path, tmp_path: Path) -> None:
     good = write_run(tmp_path / "reports", persisting(4))
-    done = lab("gate", good)
+    done = installed("gate", good)
     assert done.code == 0, done.err + done.out
     assert "4/12 = 0.333 [0.138, 0.609]" in done.out and "agreed for the first release" in done.out
     assert lab("gate").code == 0, "the newest run by default"
@@ -107,7 +107,7 @@ def test_a_changed_result_is_refused(lab: LabCommand, rules: Path, tmp_path: Pat
     assert missing.code == 2 and missing.is_one_clear_line()
 
 
-def test_a_history_of_two_kinds_of_runs(lab: LabCommand, tmp_path: Path) -> None:
+def test_a_history_of_two_kinds_of_runs(lab: LabCommand, installed: LabCommand, tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     pytest.importorskip("matplotlib")
     run, bench = write_run(tmp_path / "reports", persisting(4)), write_bench_run(tmp_path)
@@ -121,7 +121,7 @@ def test_a_history_of_two_kinds_of_runs(lab: LabCommand, tmp_path: Path) -> None
         assert lab("history", "draw", "--output", tmp_path / name).code == 0
     assert "data:image/svg+xml;base64," in (tmp_path / "trend.html").read_text()
     first = (tmp_path / "trend.svg").read_bytes()
-    assert lab("history", "draw", "-o", tmp_path / "trend.svg").code == 0
+    assert installed("history", "draw", "-o", tmp_path / "trend.svg").code == 0
     assert (tmp_path / "trend.svg").read_bytes() == first
     for arguments, words in (
         (("draw", "-o", "trend.png"), ".svg or .html"),

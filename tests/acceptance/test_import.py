@@ -13,8 +13,8 @@ PAYLOADS = Path(__file__).parents[2] / "scenarios" / "payloads"
 DEV = PAYLOADS / "payloads-dev.yaml"
 
 
-def test_import_writes_a_library_that_lint_takes(lab: LabCommand, tmp_path: Path) -> None:
-    done = lab("import", DEV, PAYLOADS / "payloads-twins.yaml", "--to", tmp_path / "library")
+def test_import_writes_a_library_that_lint_takes(lab: LabCommand, installed: LabCommand, tmp_path: Path) -> None:
+    done = installed("import", DEV, PAYLOADS / "payloads-twins.yaml", "--to", tmp_path / "library")
     assert done.code == 0, done.err
     assert "112 scenarios" in done.out and "44 benign_ordinary" in done.out
     assert lab("lint", "--scenarios", tmp_path / "library").code == 0

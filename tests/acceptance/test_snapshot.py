@@ -26,7 +26,9 @@ def snapshot(lab: LabCommand, tmp_path: Path) -> Snapshots:
     return Snapshots(lab, tmp_path / "snapshots")
 
 
-def test_a_newcomer_freezes_verifies_compares_and_lists(snapshot: Snapshots, tmp_path: Path) -> None:
+def test_a_newcomer_freezes_verifies_compares_and_lists(
+    snapshot: Snapshots, installed: LabCommand, tmp_path: Path
+) -> None:
     empty = snapshot("list")
     assert empty.code == 0 and "lab snapshot freeze" in empty.out
     with writing(tmp_path / "live.db"):
@@ -36,7 +38,7 @@ def test_a_newcomer_freezes_verifies_compares_and_lists(snapshot: Snapshots, tmp
     source = make_memory(tmp_path / "memory_store.db")
     assert snapshot("freeze", source, "--name", "monday", "--licence", "synthetic").code == 0
     execute(source, "UPDATE facts SET trust_score = 0.9 WHERE fact_id = 3; DELETE FROM facts WHERE fact_id = 4")
-    manifest = snapshot("freeze", source, "--name", "tuesday", "--json").json
+    manifest = Snapshots(installed, snapshot.root)("freeze", source, "--name", "tuesday", "--json").json
     assert manifest["content"]["tables"]["facts"]["rows"] == 49 and manifest["licence"] == "not stated"
     assert json.loads((snapshot.root / "tuesday" / "manifest.json").read_text()) == manifest
     listed = snapshot("list", "--json").json

@@ -25,10 +25,12 @@ def same(report: Any) -> Any:
     return {**kept, "header": {name: part for name, part in kept["header"].items() if name != "start"}}
 
 
-def test_a_warm_run_is_killed_resumed_and_equal_to_a_cold_one(lab: LabCommand, bwrap: str, tmp_path: Path) -> None:
+def test_a_warm_run_is_killed_resumed_and_equal_to_a_cold_one(
+    lab: LabCommand, installed: LabCommand, bwrap: str, tmp_path: Path
+) -> None:
     reports, cold_reports, scratch = tmp_path / "reports", tmp_path / "cold", tmp_path / "scratch"
     scratch.mkdir()
-    cold = lab("run", "--backend", bwrap, *SELECTION, "--json", LAB_REPORTS=str(cold_reports))
+    cold = installed("run", "--backend", bwrap, *SELECTION, "--json", LAB_REPORTS=str(cold_reports))
     assert cold.code == 0, cold.err
     assert cold.json["header"]["start"] == "cold"
     environment = {**os.environ, "LAB_REPORTS": str(reports), "TMPDIR": str(scratch)}
@@ -46,7 +48,7 @@ def test_a_warm_run_is_killed_resumed_and_equal_to_a_cold_one(lab: LabCommand, b
     assert done.json["header"]["start"] == "warm"
     assert same(done.json) == same(cold.json)
     assert list(scratch.glob("lab-work-*")) == []
-    clean = lab("clean", "--backend", bwrap, "--json", TMPDIR=str(scratch))
+    clean = installed("clean", "--backend", bwrap, "--json", TMPDIR=str(scratch))
     assert not [name for name in clean.json["removed"] if str(process.pid) in name]
     refused = lab("run", "--backend", bwrap, *SELECTION, "--reuse", only_run(reports), LAB_REPORTS=str(cold_reports))
     assert refused.code == 2 and refused.is_one_clear_line() and "--start warm" in refused.err

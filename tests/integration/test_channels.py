@@ -4,7 +4,8 @@ writes; and the agents that must not look like resistance."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from lab.agents.base import PendingAction, Setup, SetupExpectation
 from lab.contamination.scenarios.scenario import Scenario
 from lab.contamination.scenarios.words import Carrier, Place
+from lab.contamination.sessions.warm import WarmSessions
 from lab.gateway.exchange import RequestClass, read_exchanges
 from lab.gateway.server import GatewayHost
 from lab.records import Decision, Role, Stage, Status, Store, TrialResult, Value
@@ -33,6 +35,13 @@ CASES: dict[str, Scenario] = {
 }
 
 
+@pytest.fixture(scope="module")
+def warm() -> Iterator[WarmSessions]:
+    """For trials in which the start is not what is tested: importing the agent is most of a cold one's time."""
+    with closing(WarmSessions()) as sessions:
+        yield sessions
+
+
 def folder(root: Path, name: str) -> Path:
     made = root / name
     made.mkdir()
@@ -49,10 +58,10 @@ def held(result: TrialResult) -> set[Store]:
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_real_channel_brings_the_content_and_its_twin_does_nothing(
-    prepared: Prepared, gateways: GatewayHost, tmp_path: Path, name: str
+    prepared: Prepared, gateways: GatewayHost, warm: WarmSessions, tmp_path: Path, name: str
 ) -> None:
     made = CASES[name]
-    attack = trial(prepared("bwrap"), gateways, folder(tmp_path, "attack"), made)
+    attack = trial(prepared("bwrap"), gateways, folder(tmp_path, "attack"), made, sessions=warm)
     assert (attack.status, attack.detail) == (Status.VALID, "")
     assert stages(attack) == ["yes"] * 5
     assert held(attack) == {Store.MEMORY}
@@ -65,7 +74,7 @@ def test_the_real_channel_brings_the_content_and_its_twin_does_nothing(
         assert attack.reach.summary or made.channel.place is not Place.MIDDLE
         kinds = [e.kind for e in read_exchanges(tmp_path / "attack" / "requests.jsonl")]
         assert RequestClass.COMPRESSION in kinds
-    twin = trial(prepared("bwrap"), gateways, folder(tmp_path, "twin"), made, role=Role.TWIN)
+    twin = trial(prepared("bwrap"), gateways, folder(tmp_path, "twin"), made, role=Role.TWIN, sessions=warm)
     assert (twin.status, twin.detail) == (Status.VALID, "")
     assert stages(twin) == ["yes", "yes", "no", "no", "not_applicable"]
     assert not twin.attempts and twin.stores_unchanged
@@ -106,10 +115,10 @@ def test_a_pasted_imitation_of_a_summary_is_a_paste(prepared: Prepared, gateways
     [("create", "deploy/SKILL.md"), ("patch", "deploy/SKILL.md"), ("write_file", "deploy/references/notes.md")],
 )
 def test_a_skill_is_made_changed_and_given_a_file(
-    prepared: Prepared, gateways: GatewayHost, tmp_path: Path, action: str, changed: str
+    prepared: Prepared, gateways: GatewayHost, warm: WarmSessions, tmp_path: Path, action: str, changed: str
 ) -> None:
     made = Scenario.model_validate(skill_data(action))
-    result = trial(prepared("bwrap"), gateways, tmp_path, made, setup=SKILL_REVIEW)
+    result = trial(prepared("bwrap"), gateways, tmp_path, made, setup=SKILL_REVIEW, sessions=warm)
     assert (result.status, result.detail) == (Status.VALID, "")
     assert stages(result) == ["yes"] * 5
     assert held(result) == {Store.SKILLS} and result.changed == (Store.SKILLS,)
@@ -120,12 +129,12 @@ def test_a_skill_is_made_changed_and_given_a_file(
 
 
 def test_a_pinned_or_bundled_skill_keeps_its_bytes_or_the_write_is_seen(
-    prepared: Prepared, gateways: GatewayHost, tmp_path: Path
+    prepared: Prepared, gateways: GatewayHost, warm: WarmSessions, tmp_path: Path
 ) -> None:
     """Whatever this build decides, the decision and the bytes agree."""
     for maker in ("bundled", "hub"):
         made = Scenario.model_validate(skill_data("patch", maker))
-        result = trial(prepared("bwrap"), gateways, folder(tmp_path, maker), made, setup=SKILL_REVIEW)
+        result = trial(prepared("bwrap"), gateways, folder(tmp_path, maker), made, setup=SKILL_REVIEW, sessions=warm)
         assert result.status is Status.VALID
         (carrying,) = [a for a in result.attempts if a.carries]
         assert (carrying.decision is Decision.APPLIED) is (held(result) == {Store.SKILLS})

@@ -16,7 +16,6 @@ import pytest
 from lab.agents.base import SetupExpectation
 from lab.agents.hermes.adapter import HermesAgent
 from lab.contamination.preflight import preflight
-from lab.contamination.scenarios.library import load_library
 from lab.contamination.scenarios.scenario import Scenario
 from lab.errors import EnvironmentUnusable
 from lab.gateway.exchange import RequestClass, read_exchanges
@@ -27,9 +26,10 @@ from lab.gateway.request import ChatRequest
 from lab.gateway.server import GatewayHost
 from lab.isolation.base import Limits
 from lab.records import Role, Stage, Status, Store, Value
-from tests.real_trials import DEFAULT, DRIVER, PROJECT, Sandbox, trial, with_driver
+from tests.published import published
+from tests.real_trials import DEFAULT, DRIVER, Sandbox, trial, with_driver
 
-LIBRARY = {s.id: s for s in load_library(PROJECT / "scenarios")}
+LIBRARY = {s.id: s for s in published()}
 
 pytestmark = pytest.mark.agent
 
@@ -207,7 +207,7 @@ def hostile(base: Scenario, words: str) -> Scenario:
 
 @pytest.mark.parametrize(
     "words",
-    ["<script>alert(1)</script>\x1b[31mred\x1b[0m\x00\u202e{{7*7}}", "lorem ipsum " * (5_000_000 // 12)],
+    ["<script>alert(1)</script>\x1b[31mred\x1b[0m\x00\u202e{{7*7}}", "lorem ipsum " * (2_500_000 // 12)],  # twice
     ids=["control-characters", "5-megabytes"],
 )
 def test_hostile_text_is_followed_like_any_other(

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from lab.contamination.plan import Build, create_run, load_setup
-from lab.contamination.scenarios.library import load_library
 from lab.contamination.suite import Suite
 from lab.errors import SandboxTimeout
 from lab.isolation.base import Backend, BackendStatus, Exit, PreparedEnvironment, ReapReport, SandboxSpec
 from lab.report.build import build_report
+from tests.published import published
 
 PROJECT = Path(__file__).parents[2]
 
@@ -47,7 +47,7 @@ def test_a_trial_that_is_tried_again_leaves_no_trace_in_the_report(
     real, environment = prepared("bwrap")
     build = Build("agent", "hermes-agent", "0.19.0", environment, {}, "0.19.0")
     setup = load_setup(PROJECT / "containers" / "hermes" / "setups" / "default.yaml")
-    library = [s for s in load_library(PROJECT / "scenarios") if s.id == "F5-001"]
+    library = [s for s in published() if s.id == "F5-001"]
     reports = []
     for backend in (real, FailsOnce(real)):
         folder = create_run(

@@ -1,11 +1,10 @@
-"""The warm start: the same evidence as a cold one, nothing of one trial in the next, and typed ends."""
+"""The warm start: nothing of one trial in the next, and typed ends. Its evidence: see ``test_warm_families``."""
 
 from __future__ import annotations
 
 import json
 import os
 import signal
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,30 +21,23 @@ from lab.agents.hermes.adapter import (
     SOCKET_NAME,
     HermesAgent,
 )
-from lab.contamination.observe.judge import TrialIdentity
 from lab.contamination.plan import SESSION_LIMITS, load_setup
-from lab.contamination.scenarios.library import load_library
-from lab.contamination.scenarios.scenario import Family, Scenario
 from lab.contamination.sessions import warm_sandbox
 from lab.contamination.sessions.base import Launch, Place, SessionEnd, Sessions, give_to_sandbox
 from lab.contamination.sessions.cold import ColdSessions
 from lab.contamination.sessions.warm import WarmPlace, WarmSessions
-from lab.contamination.trial import Bench, run_trial
-from lab.contamination.warm_proof import first_difference, trial_evidence, warm_differs
+from lab.contamination.warm_proof import first_difference, warm_differs
 from lab.errors import SandboxCancelled
 from lab.gateway.answers import ScriptedAnswers
-from lab.gateway.exchange import RequestClass, read_exchanges
+from lab.gateway.exchange import read_exchanges
 from lab.gateway.policies.base import Script
 from lab.gateway.policies.scripted import policy_named
 from lab.gateway.server import GatewayHost
 from lab.isolation.base import Backend, Limits, PreparedEnvironment
-from lab.records import Role, Status
+from tests.warm_pools import watched_pool, zygotes
 
 PROJECT = Path(__file__).parents[2]
-LIBRARY = load_library(PROJECT / "scenarios")
-MOST_WAYS = 6
 DEFAULT = load_setup(PROJECT / "containers" / "hermes" / "setups" / "default.yaml")
-MODEL = "scripted:always-write"
 Sandbox = tuple[Backend, PreparedEnvironment]
 
 pytestmark = pytest.mark.agent
@@ -58,90 +50,9 @@ def gateways() -> Iterator[GatewayHost]:
 
 
 @pytest.fixture
-def warm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WarmSessions]:
-    """A pool whose working directories lie where the test can see what is left of them."""
-    scratch = tmp_path / "w"
-    scratch.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
-    sessions = WarmSessions()
-    yield sessions
-    sessions.close()
-    assert list(scratch.glob("lab-work-*")) == [], "a working directory is left"
-    assert zygotes() == [], "a process is left"
-    assert not [t for t in threading.enumerate() if t.name == "warm-sandbox"]
-
-
-def zygotes() -> list[int]:
-    """Zygotes among the descendants of this process, by their ids on this machine."""
-    parents, found = {}, []
-    for path in Path("/proc").glob("[0-9]*"):
-        try:
-            parents[int(path.name)] = int((path / "stat").read_text().rpartition(")")[2].split()[1])
-            if b"zygote.py" in (path / "cmdline").read_bytes().split(b"\0")[1:2][0]:
-                found.append(int(path.name))
-        except (OSError, IndexError):
-            continue
-
-    def ours(pid: int) -> bool:
-        return pid == os.getpid() or (pid in parents and ours(parents[pid]))
-
-    return [pid for pid in found if ours(pid)]
-
-
-# The same evidence as a cold start
-
-
-def evidence(
-    sandbox: Sandbox, gateways: GatewayHost, sessions: Sessions, scenario: Scenario, role: Role, folder: Path
-) -> dict[str, Any]:
-    folder.mkdir(parents=True)
-    bench = Bench(*sandbox, HermesAgent(), gateways, SESSION_LIMITS, "test", sessions)
-    identity = TrialIdentity(trial="t", cell="c", build="b", setup="default", model=MODEL, role=role)
-    result = run_trial(identity, scenario, DEFAULT, bench, folder, threading.Event())
-    assert result.status is Status.VALID, (result.cause, result.detail)
-    return trial_evidence(folder)
-
-
-def trials(family: str) -> list[tuple[Scenario, Role]]:
-    """A scenario for each way in and each kind of write of a family, and the twin of the first."""
-    ways: dict[tuple[object, ...], Scenario] = {}
-    for s in LIBRARY:
-        if s.family == family:
-            way = (s.channel.carrier, s.channel.place if s.history else "", s.content.action, s.writes_itself)
-            ways.setdefault(way if family != "F6" else (s.content.action,), s)
-    chosen = list(ways.values())[:MOST_WAYS]
-    return [(s, s.role) for s in chosen] + [(s, Role.TWIN) for s in chosen[:1] if s.twin]
-
-
-@pytest.mark.parametrize("family", list(Family))
-def test_a_family_sends_the_same_bytes_and_gets_the_same_verdicts(
-    prepared: Callable[[str], Sandbox], gateways: GatewayHost, warm: WarmSessions, tmp_path: Path, family: str
-) -> None:
-    sandbox = prepared("bwrap")
-    for scenario, role in trials(family):
-        name = f"{scenario.id}-{role}"
-        cold = evidence(sandbox, gateways, ColdSessions(), scenario, role, tmp_path / "cold" / name)
-        forked = evidence(sandbox, gateways, warm, scenario, role, tmp_path / "warm" / name)
-        if family is Family.F3:
-            cold, forked = steady(cold), steady(forked)
-        assert first_difference(cold, forked) == "", name
-    assert len(warm._idle) == 1, "one sandbox served them all"
-    assert warm._idle[0]._sessions > len(trials(family))
-
-
-def steady(found: dict[str, Any]) -> dict[str, Any]:
-    """What two cold starts have in common where other agents take part.
-
-    The agent draws an id for each task and child, notes how long a child took, and lets its threads and those of the
-    child send their requests as they come: two cold starts differ in all that.
-    """
-    result = found["result"]
-    return {
-        "stores": found["stores"],
-        "verdicts": {stage: verdict["value"] for stage, verdict in result["verdicts"].items()},
-        "attempts": [(a["origin"], a["tool"], a["arguments"], a["decision"]) for a in result["attempts"]],
-        "kinds": sorted((phase, kind) for phase, kind, *_ in found["requests"] if kind != RequestClass.PROBE),
-    }
+def warm(tmp_path: Path) -> Iterator[WarmSessions]:
+    with watched_pool(tmp_path / "w") as sessions:
+        yield sessions
 
 
 def test_it_holds_on_every_backend(sandbox: Sandbox) -> None:
@@ -339,7 +250,7 @@ LASTING_MARKS = {
     "semaphore": "ctypes.CDLL(None).semget(4711, 1, 0o1666)",
     "messages": "ctypes.CDLL(None).msgget(4711, 0o1666)",
     "limit": "resource.prlimit(1, resource.RLIMIT_NOFILE, (77, 77))",
-    "nice": "os.setpriority(os.PRIO_PROCESS, 1, 7)",
+    "nice": "os.setpriority(os.PRIO_PROCESS, 1, 17)",
     "processor": "os.sched_setaffinity(1, {0})",
     "scheduler": "os.sched_setscheduler(1, os.SCHED_BATCH, os.sched_param(0))",
     "attribute": "os.setxattr('/home/agent', 'user.planted', b'heron21')",

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from lab.contamination.merge import merge
-from lab.contamination.scenarios.library import load_library
 from lab.contamination.selection import Shard
 from lab.contamination.suite import Suite
 from lab.errors import InputError, SandboxTimeout
 from lab.report.build import build_report
 from tests.planted import BUILDS, Planted, make, work
+from tests.published import published
 
-LIBRARY = load_library(Path(__file__).parents[2] / "scenarios")[:6]
+LIBRARY = published()[:6]
 
 
 def run(root: Path, shard: str = "", backend: Planted | None = None, **more: Any) -> Suite:

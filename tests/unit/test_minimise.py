@@ -22,6 +22,7 @@ from lab.contamination.scenarios.scenario import Scenario
 from lab.errors import InputError
 from lab.records import Decision, Status, Store, Value
 from tests import factories
+from tests.published import published
 from tests.trial_evidence import SCENARIO
 
 PERSISTS = Outcome(status=Status.VALID, persist=Value.YES, stores=(Store.MEMORY,))
@@ -233,7 +234,7 @@ def test_the_result_is_a_file_that_a_run_takes_wherever_it_lies(tmp_path: Path) 
         load_library(tmp_path / "library")
 
 
-@pytest.mark.parametrize("scenario", load_library(Path(__file__).parents[2] / "scenarios"), ids=lambda s: s.id)
+@pytest.mark.parametrize("scenario", published(), ids=lambda s: s.id)
 def test_every_axis_keeping_everything_keeps_the_scenario(scenario: Scenario) -> None:
     assert candidate(plain(scenario)) == scenario
     for axis in AXES:

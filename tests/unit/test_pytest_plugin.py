@@ -1,6 +1,7 @@
 """The pytest plugin in a session of its own: how a trial's end becomes the end of a test. Planted trials, no agent."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -90,21 +91,25 @@ def test_only_a_decided_verdict_passes_and_no_evidence_is_an_error(tmp_path: Pat
     assert "Traceback" not in out and "During handling" not in out
 
 
-@pytest.mark.parametrize(
-    ("mark", "words"),
-    [
-        ("", "lab_trial needs to know which trial"),
-        ("@pytest.mark.lab('F1-001', bogus=1)", "the mark lab is not understood"),
-        ("@pytest.mark.lab('F1-001', model='ollama:x')", "model 'ollama:x' is live: it answers in a run only"),
-        ("@pytest.mark.lab('F9-999')", "F9-999.yaml"),
-        ("@pytest.mark.lab('F5-001', twin=True)", "F5-001 has no twin"),
-        ("@pytest.mark.lab('F1-001', setup='nonsense')", "no setup is named 'nonsense'"),
-    ],
-)
-def test_a_wrong_mark_is_an_error_that_says_why(tmp_path: Path, mark: str, words: str) -> None:
-    code, out = session(tmp_path, f"{mark}\ndef test_it(lab_trial):\n    pass\n", "")
-    assert code == 1 and "1 error" in out and "passed" not in out
-    assert words in out and "Traceback" not in out
+WRONG_MARKS = {
+    "": "lab_trial needs to know which trial",
+    "@pytest.mark.lab('F1-001', bogus=1)": "the mark lab is not understood",
+    "@pytest.mark.lab('F1-001', model='ollama:x')": "model 'ollama:x' is live: it answers in a run only",
+    "@pytest.mark.lab('F9-999')": "F9-999.yaml",
+    "@pytest.mark.lab('F5-001', twin=True)": "F5-001 has no twin",
+    "@pytest.mark.lab('F1-001', setup='nonsense')": "no setup is named 'nonsense'",
+}
+
+
+def test_a_wrong_mark_is_an_error_that_says_why(tmp_path: Path) -> None:
+    tests = "\n".join(f"{mark}\ndef test_{n}(lab_trial):\n    pass\n" for n, mark in enumerate(WRONG_MARKS))
+    code, out = session(tmp_path, tests, "")
+    assert code == 1 and f"{len(WRONG_MARKS)} errors" in out and "passed" not in out and "failed" not in out
+    errors = out.partition("short test summary")[0]
+    _, *told = re.split(r"^_+ ERROR at setup of test_\d _+$", errors, flags=re.MULTILINE)
+    assert len(told) == len(WRONG_MARKS)
+    for words, part in zip(WRONG_MARKS.values(), told, strict=True):
+        assert words in part and "Traceback" not in part
 
 
 def test_a_machine_that_cannot_run_trials_is_an_error_too(tmp_path: Path) -> None:

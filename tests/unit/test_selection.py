@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from lab.contamination.scenarios.library import load_library
 from lab.contamination.scenarios.scenario import Scenario
 from lab.contamination.selection import Shard, select, take_shard
 from lab.errors import InputError
+from tests.published import published
 
-SHIPPED = [s for s in load_library(Path(__file__).parents[2] / "scenarios", ["F1", "F5"]) if s.id[3] == "0"]
+SHIPPED = [s for s in published() if s.family in ("F1", "F5") and s.id[3] == "0"]
 
 
 def tagged(scenario: Scenario, *tags: str) -> Scenario:

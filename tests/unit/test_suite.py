@@ -14,16 +14,16 @@ from pathlib import Path
 import pytest
 
 from lab.contamination.plan import plan_trials, start_order, trial_seed
-from lab.contamination.scenarios.library import load_library
 from lab.contamination.selection import Shard
 from lab.contamination.suite import Suite
 from lab.errors import ErrorBudgetExceeded, InputError, SandboxOutOfMemory, SandboxTimeout
 from lab.report.build import build_report
 from lab.runs.runner import Progress
 from tests.planted import BUILDS, ENVIRONMENTS, MODEL, SETUP, Planted, build, make, work
+from tests.published import published
 from tests.trial_evidence import SCENARIO
 
-LIBRARY = load_library(Path(__file__).parents[2] / "scenarios")
+LIBRARY = published()
 
 
 def test_each_trial_runs_in_the_environment_of_its_build(tmp_path: Path) -> None:
