@@ -81,7 +81,8 @@ def run_bench(request: Request, *, json: bool) -> None:
     from lab.retrieval.results import LOCK  # noqa: PLC0415
 
     own = load_system_files(request.systems, ALL_KINDS)
-    names = list(dict.fromkeys((*(request.arms or DEFAULT_ARMS), *own)))
+    named = request.arms or DEFAULT_ARMS
+    names = [*named, *(name for name in own if name not in named)]
     absent = list(request.absent)
     with one_thread():
         tools = Tools(

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from lab.contamination.observe.readable import SQLITE_MAGIC
+from lab.contamination.observe.readable import MAX_VALUE_BYTES, SQLITE_MAGIC
 from lab.contamination.secrets import Redactor
 
 MAX_STEPS = 20_000_000
@@ -107,6 +107,8 @@ def _opened(data: bytes, log: bytes) -> Iterator[sqlite3.Connection]:
         if log:
             copy.with_name("copy.db-wal").write_bytes(log)
         with contextlib.closing(sqlite3.connect(copy)) as connection:
+            # A column that is computed may promise gigabytes.
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
             connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
             steps = iter(range(MAX_STEPS // 10_000))
             connection.set_progress_handler(lambda: next(steps, None) is None, 10_000)
