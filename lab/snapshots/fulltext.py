@@ -40,7 +40,8 @@ def check_full_text(database: Path, named: Path) -> None:
                 if error.sqlite_errorcode == sqlite3.SQLITE_CORRUPT_VTAB:
                     raise InputError(
                         f"{named} is damaged: its full-text index {printable(name)} does not hold what it should",
-                        f"rebuild it in a copy: {printable(_command(name, 'rebuild'))}",
+                        "restore a backup, or, if the rows themselves are sound, rebuild it in a copy: "
+                        + printable(_command(name, "rebuild")),
                     ) from error
                 if "no such" not in str(error):
                     raise
