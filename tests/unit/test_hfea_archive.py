@@ -213,6 +213,28 @@ def test_a_damaged_chronicle_that_no_index_knows_is_told_once_and_the_rest_of_it
     assert found(archive, "gate") == ["d05"]
 
 
+def test_retention_does_not_hide_what_is_gone_and_keeps_no_word_of_it(archive: Archive, logs: Path) -> None:
+    (logs / "a.jsonl").unlink()
+    archive.chronicle(date(2026, 3, 5)).unlink()
+    assert apply_retention(archive, 26, date(2026, 3, 31))
+    assert b"gate" not in archive.index.read_bytes()
+    (damage,) = run_nightly(archive, logs).damages
+    assert (damage.file, "1 of 1 messages" in damage.fault) == ("2026-03-05.md", True)
+    assert found(archive, "leaks") == ["d20"]
+    assert apply_retention(archive, 20, date(2026, 3, 31)) == ()
+    assert run_nightly(archive, logs).damages == (), "it would have been removed by now"
+
+
+def test_the_index_keeps_no_word_of_a_lost_chronicle_beyond_retention(archive: Archive, logs: Path) -> None:
+    (logs / "a.jsonl").unlink()
+    archive.chronicle(date(2026, 3, 4)).unlink()
+    assert run_nightly(archive, logs).damages
+    assert b"solaris" in archive.index.read_bytes()
+    assert apply_retention(archive, 26, date(2026, 3, 31)) == ()
+    assert b"solaris" not in archive.index.read_bytes()
+    assert run_nightly(archive, logs).damages == ()
+
+
 @pytest.mark.parametrize("keep", [24, 26])
 def test_what_retention_removed_is_no_loss(archive: Archive, logs: Path, keep: int) -> None:
     index = archive.index.read_bytes()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import date
-from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
 
 from lab.errors import InputError, LabError
 from lab.memories.hfea.archive import CHRONICLES, FILE_MODE, Archive
@@ -34,6 +35,21 @@ WHERE words MATCH ? ORDER BY round(bm25(words), 6), day DESC, number LIMIT ?
 """
 
 
+class Indexed(NamedTuple):
+    """What the index knows of a day.
+
+    Attributes:
+        sha256: Digest of the chronicle that was indexed.
+        marks: Marks of its messages.
+    """
+
+    sha256: str
+    marks: frozenset[str]
+
+
+_UNKNOWN = Indexed("", frozenset())
+
+
 class ArchiveChanged(InputError):
     """A chronicle is not the one that was indexed: what it says now is no evidence."""
 
@@ -51,14 +67,15 @@ class Found:
     line: Line
 
 
-def refresh_index(archive: Archive, *, harmed: Collection[date] = ()) -> tuple[date, ...]:
+def refresh_index(archive: Archive, *, harmed: Mapping[date, Indexed] = MappingProxyType({})) -> tuple[date, ...]:
     """Brings the index up to the chronicles as they are: those whose bytes are others than before are read again.
 
     An index of another layout, or a damaged one, is thrown away: all of it can be made again.
 
     Args:
         archive: The archive.
-        harmed: Days that are left as they were indexed, so that a search still meets, and tells, what became of them.
+        harmed: Days that have lost something, and what the index knew of them. They are left as they were indexed, so
+            that a search still meets, and tells, what became of them; an index that is made anew keeps their marks.
 
     Returns:
         The days that were indexed anew or taken out.
@@ -88,10 +105,10 @@ def harms(archive: Archive, removed: Collection[date]) -> dict[date, str]:
     Raises:
         EnvironmentUnusable: A chronicle cannot be read.
     """
-    known = _known(archive.index)
+    known = indexed_days(archive)
     found = {}
     for day in sorted((known.keys() | archive.days().keys()) - set(removed)):
-        sha, marks = known.get(day, ("", frozenset()))
+        sha, marks = known.get(day, _UNKNOWN)
         data = archive.bytes_of(day)
         if digest(data) == sha:
             continue
@@ -103,18 +120,20 @@ def harms(archive: Archive, removed: Collection[date]) -> dict[date, str]:
     return found
 
 
-def _known(index: Path) -> dict[date, tuple[str, frozenset[str]]]:
-    """Digest and marks of each day that is indexed; none where the index itself is none or damaged."""
+def indexed_days(archive: Archive) -> dict[date, Indexed]:
+    """What the index knows of each day; nothing where the index itself is none or damaged."""
     query = "SELECT days.day, sha256, group_concat(mark) FROM days LEFT JOIN lines ON lines.day = days.day GROUP BY 1"
     try:
-        with closing(sqlite3.connect(f"{index.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+        with closing(sqlite3.connect(f"{archive.index.resolve().as_uri()}?mode=ro", uri=True)) as connection:
             rows = connection.execute(query).fetchall()
     except sqlite3.Error:
         return {}
-    return {date.fromisoformat(day): (sha, frozenset((marks or "").split(",")) - {""}) for day, sha, marks in rows}
+    return {
+        date.fromisoformat(day): Indexed(sha, frozenset((marks or "").split(",")) - {""}) for day, sha, marks in rows
+    }
 
 
-def _refresh(archive: Archive, harmed: Collection[date]) -> tuple[date, ...]:
+def _refresh(archive: Archive, harmed: Mapping[date, Indexed]) -> tuple[date, ...]:
     os.close(os.open(archive.index, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, FILE_MODE))
     chronicles = {day: archive.bytes_of(day) for day in archive.days()}
     with closing(sqlite3.connect(archive.index, isolation_level=None)) as connection:
@@ -125,8 +144,7 @@ def _refresh(archive: Archive, harmed: Collection[date]) -> tuple[date, ...]:
             connection.executescript(f"BEGIN; {_SCHEMA} COMMIT;")
         known = {date.fromisoformat(day): sha for day, sha in connection.execute("SELECT day, sha256 FROM days")}
         now = {day: digest(data) for day, data in chronicles.items()}
-        left = known.keys() & set(harmed)
-        stale = sorted(day for day in (known.keys() | now.keys()) - left if known.get(day) != now.get(day))
+        stale = sorted(day for day in (known.keys() | now.keys()) - harmed.keys() if known.get(day) != now.get(day))
         connection.execute("BEGIN IMMEDIATE")
         for day in stale:
             connection.execute(
@@ -138,6 +156,10 @@ def _refresh(archive: Archive, harmed: Collection[date]) -> tuple[date, ...]:
                 connection.execute("INSERT INTO days VALUES (?, ?)", (day.isoformat(), now[day]))
                 for line in read_chronicle(chronicles[day], day, archive.head.zone).lines:
                     _insert(connection, day, line)
+        for day in sorted(harmed.keys() - known.keys()):
+            connection.execute("INSERT INTO days VALUES (?, ?)", (day.isoformat(), harmed[day].sha256))
+            rows = [(day.isoformat(), mark) for mark in sorted(harmed[day].marks)]
+            connection.executemany("INSERT INTO lines (day, number, mark) VALUES (?, 0, ?)", rows)
         connection.execute("COMMIT")
     return tuple(stale)
 

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 from lab.memories.hfea.archive import Archive, write_private
 from lab.memories.hfea.chronicle import chronicle, read_chronicle
-from lab.memories.hfea.index import harms, refresh_index
+from lab.memories.hfea.index import harms, indexed_days, refresh_index
 from lab.memories.hfea.messages import Damage, Message, read_logs
 from lab.memories.hfea.retention import removed_days
 
@@ -71,7 +71,8 @@ def run_nightly(archive: Archive, logs: Path) -> Night:
         for day, fault in harmed.items():
             archive.keep_damaged(archive.bytes_of(day))
             damages.append(Damage(archive.chronicle(day).name, 0, f"{fault}; no log gives it back: restore a backup"))
-    refresh_index(archive, harmed=harmed)
+        known = indexed_days(archive)
+    refresh_index(archive, harmed={day: known[day] for day in harmed.keys() & known.keys()})
     return Night(tuple(written), tuple(unchanged), tuple(sorted(expired)), tuple(damages))
 
 
