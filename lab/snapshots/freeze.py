@@ -19,6 +19,7 @@ from pathlib import Path
 import lab
 from lab.errors import InputError
 from lab.records import file_digest
+from lab.snapshots.fulltext import check_full_text
 from lab.snapshots.identity import Content, identify
 from lab.snapshots.manifest import MANIFEST, NAME_PATTERN, FrozenFile, Manifest, Source, Tools
 from lab.snapshots.sqlite import RECOVER, check_is_database, explained, open_frozen, reading_live
@@ -230,6 +231,7 @@ def _look_at(source: Path, database: Path) -> _Looked:
             with closing(open_frozen(database)) as connection:
                 content = identify(connection)
         except (sqlite3.Error, UnicodeDecodeError) as error:
+            file.result()  # what the checks say is more exact, where they say something
             raise explained(error, source) from error
         return _Looked(file.result(), content)
 
@@ -241,6 +243,12 @@ def _look_at_file(source: Path, database: Path) -> FrozenFile:
             page_size, schema_version = (
                 connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_size", "schema_version")
             )
+    except sqlite3.Error as error:
+        raise explained(error, source) from error
+    try:
+        # SQLite 3.44 and later looks into full-text indexes as well, but knows no mend for them.
+        if said == "ok" or "fts5" in said.lower():
+            check_full_text(database, source)
     except sqlite3.Error as error:
         raise explained(error, source) from error
     if said != "ok":

@@ -110,6 +110,17 @@ def contents(connection: sqlite3.Connection, schema: str = "main") -> Contents:
     return Contents(objects, {relation.name: relation for relation in sorted(relations, key=lambda r: r.name)})
 
 
+def full_text_indexes(connection: sqlite3.Connection) -> tuple[str, ...]:
+    """Names of the tables of a database that are FTS5 indexes.
+
+    Raises:
+        sqlite3.Error: The schema cannot be read.
+    """
+    found = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table' AND sql IS NOT NULL")
+    virtual = ((name, _VIRTUAL.match(sql)) for name, sql in found.fetchall())
+    return tuple(name for name, match in virtual if match and match[1].lower() == "fts5")
+
+
 def normalised(sql: str) -> str:
     """A definition without its comments and with one space between any two tokens."""
     return " ".join(match[2] for match in _TOKEN.finditer(sql) if match[2])

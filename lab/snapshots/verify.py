@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from lab.errors import InputError
 from lab.records import file_digest
 from lab.snapshots.freeze import DATABASE
+from lab.snapshots.fulltext import check_full_text
 from lab.snapshots.identity import Content, identify
 from lab.snapshots.manifest import MANIFEST, Manifest, read_manifest
 from lab.snapshots.sqlite import explained, open_frozen, side_files
@@ -53,6 +56,7 @@ def verify(folder: Path) -> tuple[Change, ...]:
 
     Raises:
         InputError: It is no snapshot: there is no manifest.
+        EnvironmentUnusable: Its bytes are others, and there is no room for the copy whose indexes are checked.
     """
     if not (folder / MANIFEST).exists():
         read_manifest(folder)
@@ -93,12 +97,33 @@ def _in_database(database: Path, manifest: Manifest) -> Iterator[Change]:
     except (sqlite3.Error, UnicodeDecodeError) as error:
         yield Change(Kind.DAMAGED, DATABASE, explained(error, database).message)
         return
-    if said != "ok":
-        yield Change(Kind.DAMAGED, DATABASE, " ".join(said.split()))
+    damage = " ".join(said.split()) if said != "ok" else _in_full_text(database)
+    if damage:
+        yield Change(Kind.DAMAGED, DATABASE, damage)
     changes = tuple(content_changes(manifest.content, now))
     yield from changes
-    if not changes:
+    if not (changes or damage):
         yield Change(Kind.LAYOUT, DATABASE, "other bytes, the same content")
+
+
+def _in_full_text(database: Path) -> str:
+    """What is wrong with the full-text indexes; empty where nothing is. A snapshot is read only, so a copy is asked.
+
+    Raises:
+        EnvironmentUnusable: There is no room for the copy.
+    """
+    with TemporaryDirectory(prefix="lab-verify-") as folder:
+        copy = Path(folder) / DATABASE
+        try:
+            shutil.copyfile(database, copy)
+            check_full_text(copy, database)
+        except OSError as error:
+            raise explained(error, copy) from error
+        except sqlite3.Error as error:
+            return explained(error, database).message
+        except InputError as error:
+            return error.message
+    return ""
 
 
 def content_changes(before: Content, after: Content) -> Iterator[Change]:

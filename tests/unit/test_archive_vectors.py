@@ -97,6 +97,36 @@ def test_changed_points_are_replaced_and_missing_ones_removed_in_one_step(store:
     assert store.nearest(matrix[7], 3) == ()
 
 
+def put(store: VectorStore, point: str, vector: Vectors) -> None:
+    """Writes a vector behind the store's back, under the seal that is there."""
+    store._table.update(where=f"point = '{point}'", values={"vector": vector.tolist()})
+
+
+def test_vectors_that_were_swapped_under_their_seals_are_put_right_and_told(store: VectorStore) -> None:
+    matrix, names = fill(store, 30), points(30)
+    put(store, names[3], matrix[4])
+    put(store, names[4], matrix[3])
+    put(store, names[9], np.zeros(DIMENSIONS, dtype=np.float32))
+    assert store.nearest(matrix[3], 1)[0][0] == names[4]
+    again = VectorStore(store.folder, DIMENSIONS)
+    assert again.sync(names, matrix, seals(matrix)) == Synced(0, 0, 27, 0, mended=3)
+    assert [again.nearest(matrix[row], 1)[0][0] for row in range(30)] == names
+    before = files(store)
+    assert again.sync(names, matrix, seals(matrix)) == Synced(0, 0, 30, 0)
+    assert files(store) == before
+
+
+def test_one_bit_of_one_number_is_seen_and_other_changes_are_counted_apart(store: VectorStore) -> None:
+    matrix, names = fill(store, 30), points(30)
+    put(store, names[5], np.nextafter(matrix[5], np.float32(2)))
+    put(store, names[7], matrix[0])  # of a row that goes
+    put(store, names[8], matrix[0])  # of a row that changes
+    kept = [row for row in range(30) if row != 7]
+    matrix[8] = unit(1, seed=9)[0]
+    assert store.sync([names[row] for row in kept], matrix[kept], seals(matrix[kept])) == Synced(0, 1, 27, 1, mended=1)
+    assert store.nearest(matrix[5], 1) == ((names[5], 1.0),)
+
+
 @settings(max_examples=15, deadline=None)
 @given(st.lists(st.dictionaries(st.integers(0, 6), st.integers(0, 3), max_size=6), min_size=1, max_size=4))
 def test_after_any_history_it_holds_what_was_given_last(

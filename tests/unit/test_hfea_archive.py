@@ -132,6 +132,130 @@ def test_a_chronicle_changed_after_indexing_is_no_evidence(archive: Archive) -> 
     assert found(archive, "boiler") == ["d04"]
 
 
+def cut(data: bytes) -> bytes:
+    return data[: len(data) // 2]
+
+
+def at_a_line(data: bytes) -> bytes:
+    """What is left has no fault in itself: only the index knows that there was more."""
+    return b"".join(data.splitlines(keepends=True)[:-1])
+
+
+def changed(data: bytes) -> bytes:
+    return data.replace(b"4471", b"9999")
+
+
+HARMS = {"cut": cut, "cut at a line": at_a_line, "changed": changed, "emptied": lambda _: b"", "removed": None}
+
+
+@pytest.mark.parametrize("harm", HARMS)
+@pytest.mark.parametrize("left", ["no log", "the log of another day"])
+def test_a_loss_that_no_log_gives_back_is_told_every_night_and_nothing_is_overwritten(
+    archive: Archive, logs: Path, harm: str, left: str
+) -> None:
+    day = date(2026, 3, 5)
+    path = archive.chronicle(day)
+    good = path.read_bytes()
+    (logs / "a.jsonl").unlink()
+    if left != "no log":
+        tell(logs, d20="The roof leaks.")
+    if act := HARMS[harm]:
+        path.write_bytes(act(good))
+    else:
+        path.unlink()
+    harmed, others = archive.bytes_of(day), {d: p.read_bytes() for d, p in archive.days().items() if d != day}
+    for _ in range(2):
+        (damage,) = run_nightly(archive, logs).damages
+        assert damage.file == path.name and "1 of 1 messages of the chronicle are gone" in damage.fault
+        assert archive.bytes_of(day) == harmed
+        with pytest.raises(ArchiveChanged, match="restore a backup"):
+            found(archive, "gate")
+    assert [kept.read_bytes() for kept in (archive.path / "damaged").iterdir()] == ([harmed] if harmed else [])
+    assert {d: p.read_bytes() for d, p in archive.days().items() if d != day} == others
+    assert found(archive, "boiler") == ["d04"]
+    path.write_bytes(good)
+    path.chmod(0o600)
+    assert run_nightly(archive, logs).damages == ()
+    assert found(archive, "gate") == ["d05"]
+
+
+def test_logs_that_give_back_a_part_only_do_not_hide_what_is_gone(archive: Archive, logs: Path) -> None:
+    tell(logs, d05="The gate code is 4471.")
+    with (logs / "a.jsonl").open("a") as stream:
+        stream.write(
+            (logs / "a.jsonl").read_text().splitlines()[1].replace("d05", "late").replace("gate", "door") + "\n"
+        )
+    run_nightly(archive, logs)
+    (logs / "a.jsonl").unlink()
+    tell(logs, d05="The gate code is 4471.")
+    archive.chronicle(date(2026, 3, 5)).unlink()
+    (damage,) = run_nightly(archive, logs).damages
+    assert "1 of 2 messages of the chronicle are gone" in damage.fault
+
+
+def test_a_loss_that_is_taken_as_it_is_is_told_no_more(archive: Archive, logs: Path) -> None:
+    (logs / "a.jsonl").unlink()
+    archive.chronicle(date(2026, 3, 5)).unlink()
+    assert run_nightly(archive, logs).damages
+    assert refresh_index(archive) == (date(2026, 3, 5),)
+    assert run_nightly(archive, logs).damages == ()
+
+
+def test_a_damaged_chronicle_that_no_index_knows_is_told_once_and_the_rest_of_it_found(
+    archive: Archive, logs: Path
+) -> None:
+    archive.index.unlink()
+    (logs / "a.jsonl").unlink()
+    path = archive.chronicle(date(2026, 3, 5))
+    path.write_bytes(path.read_bytes() + b"- a line of nobody's\n")
+    (damage,) = run_nightly(archive, logs).damages
+    assert "is not as it was written" in damage.fault
+    assert found(archive, "gate") == ["d05"]
+
+
+def test_retention_does_not_hide_what_is_gone_and_keeps_no_word_of_it(archive: Archive, logs: Path) -> None:
+    (logs / "a.jsonl").unlink()
+    archive.chronicle(date(2026, 3, 5)).unlink()
+    assert apply_retention(archive, 26, date(2026, 3, 31))
+    assert b"gate" not in archive.index.read_bytes()
+    (damage,) = run_nightly(archive, logs).damages
+    assert (damage.file, "1 of 1 messages" in damage.fault) == ("2026-03-05.md", True)
+    assert found(archive, "leaks") == ["d20"]
+    assert apply_retention(archive, 20, date(2026, 3, 31)) == ()
+    assert run_nightly(archive, logs).damages == (), "it would have been removed by now"
+
+
+def test_the_index_keeps_no_word_of_a_lost_chronicle_beyond_retention(archive: Archive, logs: Path) -> None:
+    (logs / "a.jsonl").unlink()
+    archive.chronicle(date(2026, 3, 4)).unlink()
+    assert run_nightly(archive, logs).damages
+    assert b"solaris" in archive.index.read_bytes()
+    assert apply_retention(archive, 26, date(2026, 3, 31)) == ()
+    assert b"solaris" not in archive.index.read_bytes()
+    assert run_nightly(archive, logs).damages == ()
+
+
+@pytest.mark.parametrize("keep", [24, 26])
+def test_what_retention_removed_is_no_loss(archive: Archive, logs: Path, keep: int) -> None:
+    index = archive.index.read_bytes()
+    apply_retention(archive, keep, date(2026, 3, 31))
+    assert run_nightly(archive, logs).damages == ()
+    archive.index.write_bytes(index)  # as after a removal that was cut off before it came to the index
+    assert run_nightly(archive, logs).damages == ()
+
+
+def test_a_run_that_was_cut_off_before_it_indexed_is_no_loss(
+    archive: Archive, logs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tell(logs, d05="The gate code is 4472 now.")
+    with monkeypatch.context() as patch:
+        patch.setattr("lab.memories.hfea.nightly.refresh_index", lambda *_, **__: None)
+        run_nightly(archive, logs)
+    (logs / "a.jsonl").unlink()
+    assert run_nightly(archive, logs).damages == ()
+    assert len(found(archive, "gate")) == 2
+
+
 @pytest.mark.parametrize("data", [b"no database at all, but long enough to be looked at" * 40, b""])
 def test_a_damaged_index_is_made_anew(archive: Archive, data: bytes) -> None:
     archive.index.write_bytes(data)

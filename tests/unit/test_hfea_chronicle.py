@@ -108,6 +108,8 @@ BROKEN = {
     "not valid JSON": b'{"id": "x", "session":',
     "text Field required": b'{"id":"x","session":"s","role":"user","author":"A","time":"2026-03-04T12:00:00Z"}',
     "is no ISO 8601 time": line("x", "x", "yesterday").strip().encode(),
+    "text Value error, holds half a character": line("x", "SEVEN").strip().encode().replace(b"SEVEN", b"\\ud83d"),
+    "author Input should be a valid string": line("x", "x", author="A").replace('"A"', '"\\udc00"').strip().encode(),
     "is not of the years": line("x", "x", "0001-01-01T00:00:00+14:00").strip().encode(),
 }
 
@@ -122,6 +124,23 @@ def test_a_damaged_line_is_told_and_kept_and_costs_no_other(archive: Archive, lo
         (2, True, False)
     ]
     assert [path.read_bytes() for path in (archive.path / "damaged").iterdir()] == [BROKEN[fault]]
+
+
+def test_a_whole_pair_of_surrogates_is_a_character(archive: Archive, logs: Path) -> None:
+    (logs / "a.jsonl").write_bytes(line("m1", "SEVEN").encode().replace(b"SEVEN", b"\\ud83d\\ude00"))
+    assert run_nightly(archive, logs).damages == ()
+    assert [row.message.text for row in archive.read(DAY).lines] == ["\U0001f600"]
+
+
+def test_a_byte_order_mark_before_any_line_costs_nothing_and_changes_nothing(archive: Archive, logs: Path) -> None:
+    """Joined files have one in the middle; after it, what is broken is still told, with the bytes that stand there."""
+    mark, broken = b"\xef\xbb\xbf", b"{broken"
+    rows = [line("m1", "One.").encode(), line("m2", "Two.").encode()]
+    (logs / "a.jsonl").write_bytes(mark + rows[0] + mark + rows[1] + mark + broken + b"\n" + mark)
+    (logs / "b.jsonl").write_bytes(b"".join(rows))
+    night = run_nightly(archive, logs)
+    assert [row.message.id for row in archive.read(DAY).lines] == ["m1", "m2"]
+    assert [(damage.file, damage.line, damage.raw) for damage in night.damages] == [("a.jsonl", 3, mark + broken)]
 
 
 def test_a_torn_file_is_told_and_completed_later(archive: Archive, logs: Path) -> None:

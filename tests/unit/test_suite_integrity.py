@@ -116,6 +116,38 @@ def test_a_snapshot_tells_of_every_damage(result: SuiteResult) -> None:
         assert verdict(result, fault, "opened as a snapshot", "frozen snapshot") == Verdict.LOSS_TOLD
 
 
+@pytest.mark.parametrize("kind", [kind for kind in STORES if kind.sqlite], ids=lambda kind: kind.name)
+def test_freezing_tells_of_every_loss_that_is_not_of_a_single_letter(result: SuiteResult, kind: StoreKind) -> None:
+    found = {fault: verdict(result, fault, "frozen as a snapshot", kind.name) for fault in torn.DAMAGES}
+    del found["a letter of a text changed"]
+    assert Verdict.SILENT not in found.values() and Verdict.LOSS_TOLD in found.values()
+
+
+def test_a_changed_letter_is_told_where_a_digest_of_the_text_is_kept(result: SuiteResult) -> None:
+    fault = "a letter of a text changed"
+    for way in ("opened by the store", "frozen as a snapshot"):
+        assert verdict(result, fault, way, UNIVERSAL.name) == Verdict.LOSS_TOLD
+        assert verdict(result, fault, way, FACT_STORE.name) == Verdict.SILENT
+
+
+@pytest.mark.parametrize("fault", ["chronicle cut in half", "a letter of a chronicle changed", "chronicle removed"])
+def test_a_harmed_chronicle_comes_back_from_the_logs_and_is_told_without_them(result: SuiteResult, fault: str) -> None:
+    assert verdict(result, fault, "after a nightly run, with the logs", CHRONICLES.name) == Verdict.NOTHING_LOST
+    assert verdict(result, fault, "after a nightly run, the logs gone", CHRONICLES.name) == Verdict.LOSS_TOLD
+
+
+def test_swapped_vectors_are_put_right_when_the_store_is_brought_up(result: SuiteResult) -> None:
+    for way in ("two vectors swapped", "two vectors swapped with their seals"):
+        found = verdict(result, "vectors of another row", f"{way}, then brought up", "vector store")
+        assert found == Verdict.NOTHING_LOST
+
+
+def test_half_a_surrogate_pair_costs_its_line_alone(result: SuiteResult) -> None:
+    measure = "left after: bytes that are not clean UTF-8 · half a surrogate pair, escaped"
+    left = {number.system: number.value for number in result.numbers if number.measure == measure}
+    assert (left[CHRONICLES.name], left[EPISODES.name]) == (3.0, 3.0)
+
+
 def test_readers_of_the_lab_tell_of_every_line_that_they_leave_out(result: SuiteResult) -> None:
     shares = {rate.system: rate.proportion for rate in result.rates if rate.measure == "silent losses"}
     assert (shares["test sets"].numerator, shares["test sets"].denominator) == (0, 9)

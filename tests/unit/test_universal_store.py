@@ -13,7 +13,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from hypothesis import settings, strategies
+from hypothesis import example, given, settings, strategies
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from pydantic import ValidationError
 
@@ -231,6 +231,54 @@ def test_a_torn_page_is_an_error_and_no_empty_answer(tmp_path: Path) -> None:
     path.write_bytes(data)
     with pytest.raises(InputError, match="damaged"), Store(path) as store:
         found(store, "otter")
+
+
+CHANGED = {
+    "content": "'The otter swims.'",
+    "agent_id": "'eva'",
+    "created_at": "101.0",
+    "created_at of another type": "x'00'",
+    "content of another type": "x'ff00'",
+    "key": "'0'",
+}
+
+
+@pytest.mark.parametrize("table", ["records", "archive"])
+@pytest.mark.parametrize("what", CHANGED)
+def test_a_record_that_is_not_what_was_written_is_told_by_every_reader(store: Store, what: str, table: str) -> None:
+    sound, harmed = committed(store, draft("The badger digs."), draft("The otter sleeps."))
+    if table == "archive":
+        store.connection.execute("UPDATE records SET access_count = 9 WHERE record_id = ?", (sound,))
+        assert store.prune(1, 100.0) == (harmed,)
+    column = what.partition(" ")[0]
+    store.connection.execute(f"UPDATE {table} SET {column} = {CHANGED[what]} WHERE record_id = ?", (harmed,))
+    everything = store.live if table == "records" else store.archived
+    for read in (lambda: store.get(harmed), everything, lambda: store.statements([sound, harmed])):
+        with pytest.raises(InputError, match=f"is damaged: record {harmed} is not what was written") as told:
+            read()
+        assert "\n" not in str(told.value) and "backup" in told.value.mend
+    assert store.get(sound).content == "The badger digs."
+    if table == "records":
+        with pytest.raises(InputError, match="is not what was written"):
+            found(store, "otter")
+    assert found(store, "badger") == [sound]
+
+
+@given(
+    content=strategies.text(strategies.characters(exclude_categories=["Cs"]), min_size=1),
+    created_at=strategies.none() | strategies.floats(allow_nan=False, allow_infinity=False) | strategies.integers(0, 9),
+)
+@settings(max_examples=60, deadline=None)
+@example(content="\x00 after a NUL", created_at=-0.0)
+def test_whatever_was_written_fits_its_digest(content: str, created_at: float | None) -> None:
+    with Store(Path(":memory:")) as store:
+        ids = committed(
+            store, draft(content, created_at=created_at), draft(content, created_at=created_at, agent_id="b")
+        )
+        assert [record.content for record in store.live()] == [content, content]
+        store.touch(ids, 1e9)
+        store.prune(1, 1e9)
+        assert {record.record_id for record in (*store.live(), *store.archived())} == set(ids)
 
 
 def test_a_full_disk_is_told_and_leaves_the_batch_staged(store: Store) -> None:

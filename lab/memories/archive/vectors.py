@@ -33,12 +33,14 @@ class Synced:
         changed: … whose vector is another now.
         unchanged: … left alone.
         removed: … that were there and are no more.
+        mended: … whose vector was another than the one under whose seal it lay: somebody else wrote it.
     """
 
     added: int
     changed: int
     unchanged: int
     removed: int
+    mended: int = 0
 
 
 def lancedb_version() -> str:
@@ -98,11 +100,14 @@ class VectorStore:
     def sync(self, points: Sequence[str], vectors: Vectors, seals: Sequence[bytes]) -> Synced:
         """Makes the store hold exactly these vectors, in one transaction. A second time it writes nothing.
 
+        A seal says which vector a row should have, not that it has it: rows with the seal that is wanted are read and
+        compared, and written where they differ. Measured beside other work, 100,000 rows of 256 numbers: 0.5 s
+        beside the 0.7 s of a run that writes nothing.
+
         Args:
             points: Point ids, none twice.
             vectors: Shape (points, dimensions).
-            seals: What binds each vector to its text and model (``lab.retrieval.embedders.sidecar.seal``): a row is
-                written only where it is another.
+            seals: What binds each vector to its text and model (``lab.retrieval.embedders.sidecar.seal``).
 
         Raises:
             InputError: A vector has another length, is no direction or is there twice, or the store is damaged.
@@ -116,10 +121,14 @@ class VectorStore:
             held = self._seals()
             new = [row for row, point in enumerate(points) if held.get(point) != wanted[point]]
             gone = sorted(held.keys() - wanted.keys())
-            if new or gone:
-                self._write([points[row] for row in new], vectors[new], [wanted[points[row]] for row in new], gone)
+            sealed = {point: row for row, point in enumerate(points) if held.get(point) == wanted[point]}
+            wrong = self._wrong(sealed, vectors) if sealed else []
+            if new or wrong or gone:
+                rows = new + wrong
+                self._write([points[row] for row in rows], vectors[rows], [wanted[points[row]] for row in rows], gone)
         added = len(wanted.keys() - held.keys())
-        return Synced(added, len(new) - added, len(wanted) - len(new), len(gone))
+        unchanged = len(sealed) - len(wrong)
+        return Synced(added, len(new) - added, unchanged, len(gone), len(wrong))
 
     def nearest(self, vector: Vectors, limit: int) -> tuple[tuple[str, float], ...]:
         """The points nearest to a vector, compared with every row: no approximate index is ever made.
@@ -157,6 +166,18 @@ class VectorStore:
     def _seals(self) -> dict[str, str]:
         held = self._table.search().select(["point", "seal"]).to_arrow()
         return dict(zip(held["point"].to_pylist(), held["seal"].to_pylist(), strict=True))
+
+    def _wrong(self, rows: dict[str, int], vectors: Vectors) -> list[int]:
+        """Rows of the matrix, by their points, that the table holds otherwise; the table is read piece by piece."""
+        wrong = []
+        for batch in self._table.search().select(["point", "vector"]).to_batches():
+            places = [rows.get(point, -1) for point in batch["point"].to_pylist()]
+            there = np.array(places) >= 0
+            stored = batch["vector"].flatten().to_numpy().reshape(-1, self.dimensions)[there]
+            asked = np.array(places, dtype=np.intp)[there]
+            same = (stored == vectors[asked].astype(np.float32)).all(axis=1)
+            wrong += asked[~same].tolist()
+        return sorted(wrong)
 
     def _write(self, points: Sequence[str], vectors: Vectors, seals: Sequence[str], gone: Sequence[str]) -> None:
         flat = self._arrow.array(np.ascontiguousarray(vectors, dtype=np.float32).reshape(-1))

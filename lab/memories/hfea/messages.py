@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,6 +21,9 @@ DIGEST_DIGITS = 12
 FIRST_YEAR, LAST_YEAR = 1900, 9000
 MAX_LINE = 16 * 1024 * 1024
 """Bytes of a line beyond which it is taken for damaged."""
+
+_BOM = b"\xef\xbb\xbf"
+_HALF = re.compile("[\ud800-\udfff]")
 
 
 class Message(Record):
@@ -40,6 +44,15 @@ class Message(Record):
     author: str = Field(max_length=200)
     text: str
     time: AwareDatetime
+
+    @field_validator("text")
+    @classmethod
+    def _whole(cls, value: str) -> str:
+        # JSON can escape what no UTF-8 holds; here it costs its line, later it would cost the run. Fields with a
+        # limit of length are refused by Pydantic, which cannot count it.
+        if _HALF.search(value):
+            raise ValueError("holds half a character (a lone surrogate)")
+        return value
 
     @field_validator("time", mode="before")
     @classmethod
@@ -129,9 +142,9 @@ def _lines(path: Path) -> Iterator[tuple[int, Message | Damage]]:
     except OSError as error:
         yield 0, Damage(path.name, 0, f"cannot be read: {error.strerror}")
         return
-    lines = raw.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    lines = raw.split(b"\n")
     for number, line in enumerate(lines, start=1):
-        if line.strip():
+        if line.removeprefix(_BOM).strip():
             yield number, _message(path.name, number, line.rstrip(b"\r"), torn=number == len(lines))
 
 
@@ -141,7 +154,8 @@ def _message(file: str, number: int, line: bytes, *, torn: bool) -> Message | Da
     try:
         if len(line) > MAX_LINE:
             return Damage(file, number, f"longer than {MAX_LINE // 1024**2} MiB", line)
-        value = json.loads(line.decode())
+        # A mark stands before a later line where files were joined.
+        value = json.loads(line.removeprefix(_BOM).decode())
         return Message.model_validate(value)
     except UnicodeDecodeError:
         fault = "not UTF-8"

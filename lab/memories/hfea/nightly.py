@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 from lab.memories.hfea.archive import Archive, write_private
 from lab.memories.hfea.chronicle import chronicle, read_chronicle
-from lab.memories.hfea.index import refresh_index
+from lab.memories.hfea.index import harms, indexed_days, refresh_index
 from lab.memories.hfea.messages import Damage, Message, read_logs
 from lab.memories.hfea.retention import removed_days
 
@@ -23,7 +23,8 @@ class Night:
         written: Days whose chronicle was made or has grown.
         unchanged: Days of which nothing new was told.
         expired: Days with messages in the logs that retention has removed: they are not written again.
-        damages: What could not be read; its bytes are kept in the archive.
+        damages: What could not be read, and which chronicles have lost what no log tells any more; the bytes of both
+            are kept in the archive.
     """
 
     written: tuple[date, ...]
@@ -37,6 +38,10 @@ def run_nightly(archive: Archive, logs: Path) -> Night:
 
     A day's chronicle is the union of what it holds and of what the logs tell, so that a log which was rotated away,
     shortened or torn takes nothing out of it. A message that comes late changes the chronicle of its own day only.
+
+    A chronicle that has lost something which the logs do not give back is left as it is, and so is what the index says
+    of its day: every run tells of it, and so does a search that meets it, until a backup is restored or
+    ``refresh_index`` takes the chronicle as it is.
 
     Args:
         archive: The archive; it is held against other writers meanwhile.
@@ -55,13 +60,19 @@ def run_nightly(archive: Archive, logs: Path) -> Night:
     written: list[date] = []
     unchanged: list[date] = []
     with archive.writing():
-        expired = removed_days(archive) & by_day.keys()
+        removed = removed_days(archive)
+        expired = removed & by_day.keys()
         for damage in found.damages:
             archive.keep_damaged(damage.raw)
         for day in sorted(by_day.keys() - expired):
             changed = _bring_up(archive, day, by_day[day], damages)
             (written if changed else unchanged).append(day)
-    refresh_index(archive)
+        harmed = harms(archive, removed)
+        for day, fault in harmed.items():
+            archive.keep_damaged(archive.bytes_of(day))
+            damages.append(Damage(archive.chronicle(day).name, 0, f"{fault}; no log gives it back: restore a backup"))
+        known = indexed_days(archive)
+    refresh_index(archive, harmed={day: known[day] for day in harmed.keys() & known.keys()})
     return Night(tuple(written), tuple(unchanged), tuple(sorted(expired)), tuple(damages))
 
 

@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError
 
 from lab.errors import EnvironmentUnusable, InputError
 from lab.memories.hfea.archive import CHRONICLES, DAMAGED, REMOVED, Archive, sync_folder, write_private
-from lab.memories.hfea.index import refresh_index
+from lab.memories.hfea.index import harms, indexed_days, refresh_index
 from lab.records import Record, file_digest, first_fault
 
 
@@ -73,6 +73,7 @@ def apply_retention(archive: Archive, keep_days: int, today: date) -> tuple[Remo
     """
     if keep_days < 1:
         raise InputError(f"a retention of {keep_days} days would remove the present", "keep at least 1 day")
+    oldest = today - timedelta(days=keep_days)
     with archive.writing():
         logged = removals(archive)
         known = {removal.file: removal for removal in logged}
@@ -80,16 +81,22 @@ def apply_retention(archive: Archive, keep_days: int, today: date) -> tuple[Remo
         for day, path in _dated(archive):
             file = path.relative_to(archive.path).as_posix()
             # Damaged bytes can come back, from a log that is damaged still: only their age counts.
-            if day < today - timedelta(days=keep_days) or (file in known and file.startswith(CHRONICLES)):
+            if day < oldest or (file in known and file.startswith(CHRONICLES)):
                 fresh = Removal(file=file, day=day, on=today, keep_days=keep_days, sha256=file_digest(path))
                 gone.append(known.get(file, fresh))
         added = [removal for removal in gone if removal.file not in known]
         if added:
             lines = "".join(removal.model_dump_json() + "\n" for removal in (*logged, *added))
             write_private(archive.path / REMOVED, lines.encode())
+        # What the index alone knows of days that have lost something outlives it, up to the same age.
+        indexed = indexed_days(archive)
+        lost = {day: indexed[day] for day in harms(archive, removed_days(archive)) if day in indexed and day >= oldest}
+        anew = bool(gone) or any(day < oldest for day in indexed)
         _remove(archive, gone)
-    if gone:
-        refresh_index(archive)
+        if anew:
+            _remove_index(archive)
+    if anew:
+        refresh_index(archive, harmed=lost)
     return tuple(gone)
 
 
@@ -105,10 +112,15 @@ def _remove(archive: Archive, gone: list[Removal]) -> None:
             (archive.path / removal.file).unlink(missing_ok=True)
         for folder in (CHRONICLES, DAMAGED):
             sync_folder(archive.path / folder)
-        if gone:
-            # A row that is deleted can live on in the pages of its database.
-            archive.index.unlink(missing_ok=True)
     except OSError as error:
         raise EnvironmentUnusable(
             f"{archive.path}: {error.strerror}", "look at the folder, then remove again"
         ) from error
+
+
+def _remove_index(archive: Archive) -> None:
+    # A row that is deleted can live on in the pages of its database.
+    try:
+        archive.index.unlink(missing_ok=True)
+    except OSError as error:
+        raise EnvironmentUnusable(f"{archive.index}: {error.strerror}", "look at the folder") from error

@@ -16,6 +16,12 @@ SCHEMA_VERSION = 1
 _HALF = re.compile("[\ud800-\udfff]")
 
 
+def record_key(kind: str, agent_id: str, content: str, created_at: float | None) -> str:
+    """Digest of what makes two records the same one; a record that was read is held against it."""
+    # SQLite gives a negative zero back as zero.
+    return digest([kind, agent_id, content, None if created_at is None else created_at + 0.0])
+
+
 class RecordKind(StrEnum):
     """What a record is."""
 
@@ -80,8 +86,8 @@ class Draft(Record):
 
     @property
     def key(self) -> str:
-        """Digest of what makes two records the same one: kind, agent, content and time of creation."""
-        return digest([self.kind, self.agent_id, self.content, self.created_at])
+        """Digest of what makes two records the same one; see ``record_key``."""
+        return record_key(self.kind, self.agent_id, self.content, self.created_at)
 
 
 class MemoryRecord(Record):
