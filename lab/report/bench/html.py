@@ -13,6 +13,7 @@ from lab.report.bench.figures import (
     systems_figure,
 )
 from lab.report.bench.numbers import FILTERS, NOTES
+from lab.report.bench.published import beside
 from lab.report.templating import html_environment, style_sheet
 from lab.retrieval.results import BenchResult
 from lab.retrieval.rows import TopicRow
@@ -56,5 +57,6 @@ def render_html(run_id: str, result: BenchResult, timing: BenchTiming, rows: Row
         latency={name: latency_figure(arms, name) for name, arms in timing.arms.items()},
         noise={one.info.name: noise_figure(one) for one in result.sets},
         notes=NOTES,
+        published=beside(result),
     )
     return page + "\n"
