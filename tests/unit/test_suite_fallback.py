@@ -182,7 +182,7 @@ def test_a_system_that_finds_no_evidence_gets_a_report(tmp_path: Path, monkeypat
     result = suite.run(SuiteContext(tools, DATA, tmp_path))
     missed = {plant.fault for plant in result.plants if not plant.holds}
     assert missed >= {*FORGERIES, SUPPORT, UNQUOTED}
-    assert value(result.rates, "gap stated though answerable", "hfea", "holdout") == 1
+    assert value(result.rates, "false gap", "hfea", "holdout") == 1
 
 
 def test_a_system_that_covers_every_gap_gets_its_plants_counted_as_missed(tmp_path: Path) -> None:
