@@ -322,6 +322,17 @@ def test_damaged_bytes_age_too(archive: Archive, logs: Path) -> None:
     assert not kept.exists()
 
 
+@pytest.mark.parametrize("name", ["chronicles/.2026-03-04.md.part", "damaged/.0123.raw.part"])
+def test_retention_removes_what_a_killed_writer_left(archive: Archive, name: str) -> None:
+    part = archive.path / name
+    part.write_bytes(b"The boiler is a Solaris.")
+    part.chmod(0o600)
+    before = set(archive.days())
+    assert apply_retention(archive, 300, date(2026, 3, 31)) == ()
+    assert not part.exists()
+    assert set(archive.days()) == before
+
+
 def test_retention_refuses_the_present_and_a_damaged_log(archive: Archive) -> None:
     with pytest.raises(InputError, match="would remove the present"):
         apply_retention(archive, 0, date(2026, 3, 31))
@@ -411,6 +422,33 @@ def test_a_backup_overwrites_nothing_and_lies_outside(archive: Archive, tmp_path
         back_up(archive, tmp_path / "backup", NOW)
     with pytest.raises(InputError, match="lies within the archive"):
         back_up(archive, archive.path / "backup", NOW)
+
+
+def test_a_link_that_appears_after_opening_is_not_followed(archive: Archive, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("not of the archive")
+    secret.chmod(0o600)
+    day = date(2026, 3, 4)
+    archive.chronicle(day).unlink()
+    archive.chronicle(day).symlink_to(secret)
+    with pytest.raises(AccessRefused, match="is neither a folder nor a file"):
+        back_up(archive, tmp_path / "backup", NOW)
+    with pytest.raises(AccessRefused, match="is a link"):
+        archive.bytes_of(day)
+
+
+def test_a_link_that_appears_while_it_is_copied_is_not_followed(
+    archive: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def check_then_lose(path: Path) -> None:
+        check_private(path)
+        archive.chronicle(date(2026, 3, 4)).unlink()
+        archive.chronicle(date(2026, 3, 4)).symlink_to(tmp_path / "logs" / "a.jsonl")
+
+    monkeypatch.setattr("lab.memories.hfea.backup.check_private", check_then_lose)
+    with pytest.raises(AccessRefused, match="is a link"):
+        back_up(archive, tmp_path / "backup", NOW)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["archive", "logs"]
 
 
 def test_two_writers_lose_nothing(archive: Archive, logs: Path, tmp_path: Path) -> None:

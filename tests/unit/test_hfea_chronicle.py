@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import sqlite3
+from contextlib import closing
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -15,6 +18,7 @@ from markdown_it import MarkdownIt
 from lab.errors import EnvironmentUnusable, InputError
 from lab.memories.hfea.archive import Archive, create_archive
 from lab.memories.hfea.chronicle import chronicle, quote, read_chronicle, unquote
+from lab.memories.hfea.index import refresh_index
 from lab.memories.hfea.messages import Message, read_logs
 from lab.memories.hfea.nightly import run_nightly
 
@@ -261,3 +265,39 @@ def test_a_forged_line_is_no_message() -> None:
     for old, new in (("4471", "9999"), ('"Ana"', '"Bob"'), ('"m1"', '"m2"'), ("12:00", "12:01"), ('"s1"', '"s2"')):
         read = read_chronicle(data.replace(old, new).encode(), DAY, "UTC")
         assert (len(read.lines), len(read.faults)) == (0, 1), old
+
+
+def test_two_messages_whose_digests_begin_alike_are_both_kept_and_told(archive: Archive, logs: Path) -> None:
+    """Two texts with the same first 12 digits, searched for: a part of the digest does not tell messages apart."""
+    texts = [f"The gate code is {code}." for code in (7925981, 25071156)]
+    one, other = (message(text).mark for text in texts)
+    assert one[:12] == other[:12]
+    assert one != other
+    (logs / "a.jsonl").write_text("".join(line("m1", text) for text in texts))
+    night = run_nightly(archive, logs)
+    assert sorted(row.message.text for row in archive.read(DAY).lines) == sorted(texts)
+    assert "is there with other content" in str(night.damages[0])
+    (logs / "a.jsonl").write_text(line("m1", texts[1]))
+    assert run_nightly(archive, logs).unchanged == (DAY,)
+
+
+@pytest.mark.parametrize("left", [True, False])
+def test_an_archive_with_short_marks_is_read_and_its_losses_are_told(archive: Archive, logs: Path, left: bool) -> None:
+    (logs / "a.jsonl").write_text(line("m1", "One.") + line("m2", "Two."))
+    run_nightly(archive, logs)
+    path, now = archive.chronicle(DAY), archive.chronicle(DAY).read_bytes()
+    old = re.sub(rb" ([0-9a-f]{12})[0-9a-f]{52}\]", rb" \1]", now)
+    assert len(old) == len(now) - 2 * 52
+    path.write_bytes(old)
+    refresh_index(archive)
+    with closing(sqlite3.connect(archive.index)) as connection, connection:
+        connection.execute("UPDATE lines SET mark = substr(mark, 1, 12)")
+    if left:
+        assert run_nightly(archive, logs).damages == ()
+        assert path.read_bytes() == now
+        return
+    (logs / "a.jsonl").write_text(line("m9", "Of another day.", "2026-03-05T12:00:00Z"))
+    assert run_nightly(archive, logs).damages == ()
+    path.write_bytes(b"\n".join(old.split(b"\n")[:-2]) + b"\n")
+    (damage,) = run_nightly(archive, logs).damages
+    assert "1 of 2 messages of the chronicle are gone" in str(damage)

@@ -6,15 +6,17 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import pytest
 
 from lab.errors import InputError
 from lab.memories.hfea.archive import AccessRefused, create_archive, open_archive, times_opened
-from lab.memories.hfea.citations import fault_of
+from lab.memories.hfea.citations import cite, fault_of
+from lab.memories.hfea.evidence import Evidence, Statement
 from lab.memories.hfea.fallback import Fallback, Outcome, Reason
-from lab.memories.hfea.index import ArchiveChanged
+from lab.memories.hfea.index import ArchiveChanged, Found
 from lab.memories.hfea.nightly import run_nightly
 from lab.retrieval.build_database import build_database
 from lab.retrieval.factstore.settings import FactstoreSettings
@@ -127,6 +129,44 @@ def test_the_archive_answers_with_citations_that_hold(ask: Callable[..., Fallbac
 def test_a_forged_citation_is_seen(ask: Callable[..., Fallback], path: Path, forgery: dict[str, object]) -> None:
     (cited,) = ask().ask("Which boiler does the workshop have?").citations
     assert fault_of(replace(cited, **forgery), open_archive(path, OWNER))  # type: ignore[arg-type]
+
+
+PAIR = "\U000e0001"  # invisible, so a chronicle has it as the escapes of two surrogates
+
+
+@pytest.mark.parametrize(
+    ("text", "after", "size", "holds"),
+    [
+        ("It is `BX`.", "It is ", 6, True),
+        ("It is `BX`.", "It is ", 1, False),
+        ("It is `BX`.", "It is \\", 5, False),
+        ("It is `BX`.", "It is \\", 7, False),
+        ("A\\u0060B", "A", 2, True),
+        ("A\\u0060B", "A\\", 1, False),
+        ("A\\u0060B", "A\\", 6, False),
+        ("A\\u0060B", "A\\\\", 5, True),
+        (f"A{PAIR}B", "A", 12, True),
+        (f"A{PAIR}B", "A", 6, False),
+        (f"A{PAIR}B", "A\\udb40", 6, False),
+        ("Olá, João", "Ol", 2, True),
+    ],
+)
+def test_a_span_that_cuts_an_escape_is_seen(tmp_path: Path, text: str, after: str, size: int, holds: bool) -> None:
+    record = {"id": "m1", "session": "s", "role": "user", "author": "A", "text": text, "time": "2026-03-04T12:00:00Z"}
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "a.jsonl").write_text(json.dumps(record))
+    archive = create_archive(tmp_path / "archive", OWNER)
+    run_nightly(archive, tmp_path / "logs")
+    (line,) = archive.read(date(2026, 3, 4)).lines
+    assert line.quoted.startswith(after)
+    whole = cite(
+        Found("chronicles/2026-03-04.md", line), Evidence(Statement(text), 0, len(text), 1.0, (), False, False)
+    )
+    assert fault_of(whole, archive) == ""
+    start = line.start + len(after.encode())
+    quoted = line.quoted.encode()[len(after.encode()) :][:size].decode()
+    fault = fault_of(replace(whole, start=start, end=start + size, quoted=quoted), archive)
+    assert fault == ("" if holds else "the span cuts an escape")
 
 
 def test_the_gap_is_stated_and_no_answer_given(ask: Callable[..., Fallback]) -> None:

@@ -253,3 +253,11 @@ def test_without_a_hold_out_the_suite_says_so(tmp_path: Path) -> None:
     result = suite.run(SuiteContext(Tools(no_model), tmp_path, tmp_path / "work"))
     assert len(result.data) == 1
     assert any("no hold-out" in note for note in result.notes)
+
+
+def test_a_development_part_without_the_kind_that_is_planted_is_told(tmp_path: Path) -> None:
+    rows = [case.model_dump_json() for case in load(DATA / "agreement")[0].cases if case.kind is not Kind.SWAPPED]
+    (tmp_path / "development").mkdir()
+    (tmp_path / "development" / FILE).write_text("\n".join(rows), encoding="utf-8")
+    with pytest.raises(InputError, match=rf"development/{FILE} has no case of the kind digits swapped"):
+        load(tmp_path)

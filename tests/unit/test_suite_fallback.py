@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,16 @@ import pytest
 
 from lab.errors import InputError
 from lab.memories.hfea.evidence import THRESHOLD
-from lab.memories.hfea.fallback import evidence_trigger
+from lab.memories.hfea.fallback import Judged, Outcome, Reason, Trigger, evidence_trigger
+from lab.retrieval.systems.base import Ranking
 from lab.retrieval.testset import Purpose
 from lab.suites.base import SuiteContext, SuiteResult
 from lab.suites.fallback import suite
 from lab.suites.fallback.data import Kind, World, load_world
-from lab.suites.fallback.detectors import leak, unquoted
+from lab.suites.fallback.detectors import leak, unquoted, without_effect
 from lab.suites.fallback.measure import rates_of
-from lab.suites.fallback.systems import always_trigger, ask_all, normal_route
+from lab.suites.fallback.plants import COVERED, FORGERIES, SUPPORT, UNQUOTED, plants_of
+from lab.suites.fallback.systems import always_trigger, ask_all, lexical_score, normal_route, sweep_scores
 
 DATA = Path(__file__).parents[2] / "scenarios" / "suites"
 
@@ -45,7 +48,7 @@ def test_every_fault_is_caught_and_no_twin_accused(result: SuiteResult) -> None:
     assert [plant for plant in result.plants if not plant.holds] == []
     planted = {plant.fault for plant in result.plants if not plant.clean}
     assert planted <= {plant.fault for plant in result.plants if plant.clean}
-    assert len(planted) >= 14
+    assert len(planted) == 18
 
 
 def test_both_sets_are_large_enough_and_bilingual(result: SuiteResult) -> None:
@@ -154,3 +157,67 @@ def test_sessions_that_are_broken_are_told(tmp_path: Path) -> None:
         stream.write("{")
     with pytest.raises(InputError, match=r"sessions\.jsonl:\d+: torn"):
         load_world(tmp_path / "data", tmp_path / "work", Purpose.HOLD_OUT)
+
+
+def test_a_missing_file_of_sessions_is_named(tmp_path: Path) -> None:
+    shutil.copytree(DATA / "fallback" / "holdout", tmp_path / "data")
+    (tmp_path / "data" / "sessions.jsonl").unlink()
+    with pytest.raises(InputError, match=r"sessions\.jsonl cannot be read: No such file"):
+        load_world(tmp_path / "data", tmp_path / "work", Purpose.HOLD_OUT)
+
+
+@pytest.mark.parametrize("kind", ["archive", "hosted", "normal", "neither"])
+def test_a_development_set_without_a_kind_that_is_needed_is_told(tmp_path: Path, kind: str) -> None:
+    shutil.copytree(DATA / "fallback" / "development", tmp_path / "data")
+    file = tmp_path / "data" / "topics.jsonl"
+    lines = [line for line in file.read_text().splitlines() if line and json.loads(line)["kind"] != kind]
+    file.write_text("\n".join(lines))
+    with pytest.raises(InputError, match=rf"topics\.jsonl has no topic of the kind {kind}"):
+        load_world(tmp_path / "data", tmp_path / "work", Purpose.DEVELOPMENT)
+
+
+def test_a_system_that_finds_no_evidence_gets_a_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lab.memories.hfea.fallback.evidence", lambda *_: None)
+    tools: Any = None
+    result = suite.run(SuiteContext(tools, DATA, tmp_path))
+    missed = {plant.fault for plant in result.plants if not plant.holds}
+    assert missed >= {*FORGERIES, SUPPORT, UNQUOTED}
+    assert value(result.rates, "false gap", "hfea", "holdout") == 1
+
+
+def test_a_system_that_covers_every_gap_gets_its_plants_counted_as_missed(tmp_path: Path) -> None:
+    own = load_world(DATA / "fallback" / "holdout", tmp_path / "w", Purpose.HOLD_OUT)
+    rows = ask_all(own, normal_route(), evidence_trigger())
+    covered = [replace(row, answer=replace(row.answer, outcome=Outcome.FACTS)) for row in rows]
+    missed = {plant.fault for plant in plants_of(own, covered) if not plant.holds}
+    assert missed == {*FORGERIES, SUPPORT, COVERED}
+
+
+def test_a_normal_route_that_finds_nothing_has_its_trade_off(world: World) -> None:
+    class Nothing:
+        def __init__(self) -> None:
+            self._inner = normal_route()
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._inner, name)
+
+        def search(self, _query: str, _k: int) -> Ranking:
+            return Ranking(())
+
+    make: Callable[[], Any] = Nothing
+    (point,) = sweep_scores(world, make, lexical_score)
+    assert (point.needed, point.false) == (1, 1)
+
+
+def test_a_trigger_that_misses_one_reason_is_told() -> None:
+    inner = evidence_trigger()
+
+    def without(reason: Reason) -> Trigger:
+        return lambda asked, found: (
+            Judged(None, judged.facts) if (judged := inner(asked, found)).reason is reason else judged
+        )
+
+    assert without_effect(inner) == ""
+    assert without_effect(without(Reason.NO_ANSWER)) == "does not fire where no fact answers"
+    assert without_effect(without(Reason.INSUFFICIENT)) == "does not fire where no fact answers"
+    assert without_effect(without(Reason.CONTRADICTION)) == "does not fire where facts contradict each other"

@@ -10,6 +10,7 @@ ARCHIVE/
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import stat
@@ -30,6 +31,8 @@ from lab.text import printable
 
 HEAD_FILE, INDEX, REMOVED, LOCK = "archive.json", "index.db", "removed.jsonl", ".lock"
 CHRONICLES, DAMAGED = "chronicles", "damaged"
+UNFINISHED = ".*.part"
+"""Names of files that are being written; while the archive is held against other writers, of writers cut off."""
 FOLDER_MODE, FILE_MODE = 0o700, 0o600
 FORMAT = "lab-hfea/1"
 
@@ -89,11 +92,12 @@ class Archive:
         """A day's chronicle; empty where there is none.
 
         Raises:
+            AccessRefused: It is a link.
             EnvironmentUnusable: It cannot be read.
         """
         path = self.chronicle(day)
         try:
-            return path.read_bytes()
+            return read_private(path)
         except FileNotFoundError:
             return b""
         except OSError as error:
@@ -105,7 +109,7 @@ class Archive:
 
     def keep_damaged(self, raw: bytes) -> None:
         """Keeps bytes that could not be read, under their digest."""
-        path = self.path / DAMAGED / f"{digest(raw)[:16]}.raw"
+        path = self.path / DAMAGED / f"{digest(raw)}.raw"
         if raw and not path.exists():
             write_private(path, raw)
 
@@ -214,6 +218,23 @@ def check_private(path: Path) -> None:
         if stat.S_IMODE(state.st_mode) != wanted:
             mode = f"{stat.S_IMODE(state.st_mode):04o}"
             raise AccessRefused(f"{printable(str(place))} has mode {mode}", f"chmod {wanted:04o} it")
+
+
+def read_private(path: Path) -> bytes:
+    """Reads a file of an archive, which may have changed since the archive was opened.
+
+    Raises:
+        AccessRefused: It is a link now.
+        OSError: It cannot be read.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise AccessRefused(f"{printable(str(path))} is a link", "take it out of the archive") from error
+        raise
+    with os.fdopen(descriptor, "rb") as stream:
+        return stream.read()
 
 
 def write_private(path: Path, data: bytes) -> None:

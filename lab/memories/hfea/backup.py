@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pydantic import Field, ValidationError
 
-from lab.errors import EnvironmentUnusable, InputError
+from lab.errors import EnvironmentUnusable, InputError, LabError
 from lab.memories.hfea.archive import (
     CHRONICLES,
     DAMAGED,
@@ -23,6 +23,7 @@ from lab.memories.hfea.archive import (
     check_private,
     open_archive,
     read_head,
+    read_private,
     sync_folder,
     write_private,
 )
@@ -80,6 +81,7 @@ def back_up(archive: Archive, target: Path, now: datetime) -> str:
 
     Raises:
         InputError: Something is there, or it lies within the archive.
+        AccessRefused: The archive is open to others by now, or holds a link; nothing is left there then.
         EnvironmentUnusable: It cannot be written; nothing is left there then.
     """
     if target.exists() or target.is_symlink():
@@ -90,6 +92,8 @@ def back_up(archive: Archive, target: Path, now: datetime) -> str:
     try:
         shutil.rmtree(part, ignore_errors=True)
         with archive.writing():
+            # What was private when the archive was opened need not be so now.
+            check_private(archive.path)
             _copy(archive.path, part)
         files = _digests(part)
         manifest = Manifest(made_at=now, owner=archive.head.owner, files=files)
@@ -97,6 +101,9 @@ def back_up(archive: Archive, target: Path, now: datetime) -> str:
         write_private(part / MANIFEST, data)
         part.rename(target)
         sync_folder(target.parent)
+    except LabError:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
     except OSError as error:
         shutil.rmtree(part, ignore_errors=True)
         raise EnvironmentUnusable(f"{target} cannot be written: {error.strerror}", "make room") from error
@@ -163,6 +170,9 @@ def restore(backup: Path, path: Path, agent: str, *, over_newer: bool = False) -
             kept = _move_aside(path) if now else None
             part.rename(path)
             sync_folder(path.parent)
+        except LabError:
+            shutil.rmtree(part, ignore_errors=True)
+            raise
         except OSError as error:
             shutil.rmtree(part, ignore_errors=True)
             raise EnvironmentUnusable(f"{path} cannot be restored: {error.strerror}", "make room") from error
@@ -201,9 +211,9 @@ def _copy(source: Path, target: Path) -> None:
     for folder in (target, target / CHRONICLES, target / DAMAGED):
         folder.mkdir(FOLDER_MODE)
     for name in (HEAD_FILE, REMOVED, *_inner(source, CHRONICLES), *_inner(source, DAMAGED)):
-        if (source / name).exists():
-            write_private(target / name, (source / name).read_bytes())
-            state = (source / name).stat()
+        if os.path.lexists(source / name):
+            write_private(target / name, read_private(source / name))
+            state = (source / name).lstat()
             os.utime(target / name, ns=(state.st_atime_ns, state.st_mtime_ns))
 
 

@@ -168,6 +168,6 @@ def _line(number: int, text: str, day: date, session: str) -> Line | None:
         message = Message(id=identity, session=session, role=role, author=author, text=said, time=time)
     except (ValueError, ValidationError):
         return None
-    if message.mark != found["mark"]:
+    if found["mark"] not in message.marks:
         return None
     return Line(number, message, len(text[: found.start(6) + 1].encode()), found[6][1:-1])

@@ -80,6 +80,9 @@ def cite(found: Found, seen: Evidence) -> Citation:
 def fault_of(citation: Citation, archive: Archive) -> str:
     """What is wrong with a citation; empty where its span is there, byte for byte, and in the message that it names.
 
+    The span must also be a piece of what was said. One that begins or ends within an escape is there to the byte and
+    shows what nobody has said: ``u0060`` of a backtick.
+
     Args:
         citation: The citation, of any origin.
         archive: The archive that it is of.
@@ -95,7 +98,20 @@ def fault_of(citation: Citation, archive: Archive) -> str:
         return "the message is another's, or of another time"
     if not line.start <= citation.start < citation.end <= line.start + len(line.quoted.encode()):
         return "the span is not within what was said"
-    return "" if raw[citation.start : citation.end] == citation.quoted.encode() else "the span does not say that"
+    return _misquoted(citation, line, raw)
+
+
+def _misquoted(citation: Citation, line: Line, raw: bytes) -> str:
+    said = line.message.text
+    try:
+        if raw[citation.start : citation.end] != citation.quoted.encode():
+            return "the span does not say that"
+        before, shown = unquote(raw[line.start : citation.start].decode()), citation.text
+    except ValueError:
+        return "the span cuts an escape"
+    # Half of an escaped pair of surrogates can be decoded as well, into what no message holds.
+    whole = said.startswith(before) and said.startswith(shown, len(before))
+    return "" if whole else "the span cuts an escape"
 
 
 def _line(citation: Citation, archive: Archive) -> tuple[Line, bytes]:

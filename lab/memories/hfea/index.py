@@ -113,7 +113,7 @@ def harms(archive: Archive, removed: Collection[date]) -> dict[date, str]:
         if digest(data) == sha:
             continue
         read = read_chronicle(data, day, archive.head.zone)
-        if lost := marks - {line.message.mark for line in read.lines}:
+        if lost := marks - {mark for line in read.lines for mark in line.message.marks}:
             found[day] = f"{len(lost)} of {len(marks)} messages of the chronicle are gone"
         elif read.faults:
             found[day] = f"line {read.faults[0]} of the chronicle is not as it was written"

@@ -16,8 +16,8 @@ from lab.errors import InputError
 from lab.records import Record, digest, first_fault
 from lab.text import printable
 
-DIGEST_DIGITS = 12
-"""Digits of a message's digest in its provenance mark."""
+SHORT_DIGITS = 12
+"""Digits of the provenance marks in archives that were written before marks were whole digests."""
 FIRST_YEAR, LAST_YEAR = 1900, 9000
 MAX_LINE = 16 * 1024 * 1024
 """Bytes of a line beyond which it is taken for damaged."""
@@ -68,9 +68,17 @@ class Message(Record):
 
     @cached_property
     def mark(self) -> str:
-        """Digest of all of it: a chronicle's line that was changed no longer has the mark of its message."""
+        """Whole digest of all of it: a chronicle's line that was changed no longer has the mark of its message.
+
+        It tells messages apart. A part of it would not: two messages that share 12 digits are found in a minute.
+        """
         parts = [self.id, self.session, self.role, self.author, self.text, self.time.astimezone(UTC).isoformat()]
-        return digest(parts)[:DIGEST_DIGITS]
+        return digest(parts)
+
+    @property
+    def marks(self) -> tuple[str, str]:
+        """The mark, and the short form of it that an older archive has in its place."""
+        return self.mark, self.mark[:SHORT_DIGITS]
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from pydantic import Field, ValidationError
 
 from lab.errors import EnvironmentUnusable, InputError
-from lab.memories.hfea.archive import CHRONICLES, DAMAGED, REMOVED, Archive, sync_folder, write_private
+from lab.memories.hfea.archive import CHRONICLES, DAMAGED, REMOVED, UNFINISHED, Archive, sync_folder, write_private
 from lab.memories.hfea.index import harms, indexed_days, refresh_index
 from lab.records import Record, file_digest, first_fault
 
@@ -57,7 +57,7 @@ def apply_retention(archive: Archive, keep_days: int, today: date) -> tuple[Remo
     """Removes chronicles and damaged bytes that are older than ``keep_days`` days, and the index with their text.
 
     The log is written first. A run that is cut off leaves files that stand in the log and are still there; the next
-    run removes them. The index is made anew.
+    run removes them. The index is made anew. What a writer that was cut off has left goes whatever its age.
 
     Args:
         archive: The archive.
@@ -111,6 +111,8 @@ def _remove(archive: Archive, gone: list[Removal]) -> None:
         for removal in gone:
             (archive.path / removal.file).unlink(missing_ok=True)
         for folder in (CHRONICLES, DAMAGED):
+            for part in (archive.path / folder).glob(UNFINISHED):
+                part.unlink(missing_ok=True)
             sync_folder(archive.path / folder)
     except OSError as error:
         raise EnvironmentUnusable(

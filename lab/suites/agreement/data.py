@@ -11,6 +11,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from lab.errors import InputError
 from lab.records import Record
 from lab.retrieval.data.lines import BrokenData
 from lab.retrieval.testset import Purpose
@@ -43,6 +44,8 @@ class Kind(StrEnum):
         return self not in _SOUND
 
 
+PLANTED = Kind.SWAPPED
+"""The kind of the one wrong copy that is planted among sound ones."""
 _SOUND = frozenset({Kind.FORM, Kind.NEAR, Kind.DISSENT, Kind.OTHERS})
 
 
@@ -155,13 +158,19 @@ def load(root: Path) -> tuple[Part, ...]:
 
     Raises:
         BrokenData: A line is no case, or an id or a question is there twice over all parts.
+        InputError: The development part has no case of the kind that is planted.
     """
     seen: dict[str, str] = {}
-    return tuple(
+    parts = tuple(
         Part(purpose=purpose, cases=tuple(_cases(root / folder / FILE, seen)))
         for folder, purpose in PARTS.items()
         if purpose is Purpose.DEVELOPMENT or (root / folder).exists()
     )
+    if all(case.kind is not PLANTED for case in parts[0].cases):
+        raise InputError(
+            f"{root / next(iter(PARTS)) / FILE} has no case of the kind {PLANTED}", f"add one, see {GUIDE}"
+        )
+    return parts
 
 
 def _cases(path: Path, seen: dict[str, str]) -> Iterator[Case]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from lab.errors import InputError
-from lab.suites.agreement.data import FILE, Copy, Kind, Part, load
+from lab.suites.agreement.data import FILE, PLANTED, Copy, Part, load
 from lab.suites.agreement.judge import Judged, judge
 from lab.suites.agreement.systems import Checker, CrossCheck, Examined, Retrieval
 from lab.suites.base import Plant
@@ -43,7 +43,7 @@ def planted(part: Part, work: Path) -> Iterator[Plant]:
     yield worlds.lying(fault, Retrieval(), part.faulty(), clean=False)
     yield worlds.lying(fault, Retrieval(), part.repaired(), clean=True)
     fault = "one wrong copy among sound ones"
-    victim = next(copy for copy in part.faulty() if copy.case.kind is Kind.SWAPPED)
+    victim = next(copy for copy in part.faulty() if copy.case.kind is PLANTED)
     one = tuple(victim if copy.case.id == victim.case.id else copy for copy in part.repaired())
     yield worlds.flagged(fault, CrossCheck(), one, clean=False)
     yield worlds.flagged(fault, CrossCheck(), part.repaired(), clean=True)

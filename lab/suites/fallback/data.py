@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
@@ -33,6 +32,10 @@ class Kind(StrEnum):
     CONTRADICTION = "contradiction"
     SENTIMENT = "sentiment"
     HOSTED = "hosted"
+
+
+NEEDED = (Kind.ARCHIVE, Kind.HOSTED, Kind.NORMAL, Kind.NEITHER)
+"""Kinds of topics without which no setting can be chosen and no fault planted."""
 
 
 class FactLine(Fact, Labelled):
@@ -105,18 +108,26 @@ def load_world(data: Path, work: Path, purpose: Purpose) -> World:
         purpose: What the set may be used for.
 
     Raises:
-        InputError: A file is broken, or a label does not hold; file and line are named.
+        InputError: A file is missing or broken, or a label does not hold, and file and line are named; or a development
+            set lacks a kind of topics that is needed.
     """
     facts = {fact.id: fact for _, fact in labelled_lines(data / FACTS, FactLine, GUIDE)}
     sessions = work / "sessions"
     sessions.mkdir(parents=True)
-    shutil.copyfile(data / SESSIONS, sessions / SESSIONS)
+    try:
+        told = (data / SESSIONS).read_bytes()
+    except OSError as error:
+        raise InputError(f"{data / SESSIONS} cannot be read: {error.strerror}", f"see {GUIDE}") from error
+    (sessions / SESSIONS).write_bytes(told)
     logs = read_logs(sessions)
     messages = {message.id: message for message in logs.messages}
     if logs.damages or len(messages) != len(logs.messages):
         fault = logs.damages[0] if logs.damages else "two messages have one id"
         raise InputError(f"{data / SESSIONS}: {fault}", "mend the line")
     topics = _topics(data / TOPICS, facts, messages)
+    kinds = {topic.kind for topic in topics}
+    if purpose is Purpose.DEVELOPMENT and (missing := [kind for kind in NEEDED if kind not in kinds]):
+        raise InputError(f"{data / TOPICS} has no topic of the kind {missing[0]}", f"add one, see {GUIDE}")
     build_database(list(facts.values()), work / "memory_store.db")
     archive = create_archive(work / "archive", OWNER, ZONE)
     run_nightly(archive, sessions)

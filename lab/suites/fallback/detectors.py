@@ -81,11 +81,16 @@ def foreign(world: World) -> str:
 def without_effect(trigger: Trigger) -> str:
     """How a trigger fails its controls; empty where it decides.
 
-    Three questions whose answer is certain: nothing was found, something else was found, and the answer was found.
+    Four cases that are certain: nothing was found, something else was found, two facts answer differently, and one
+    fact answers.
     """
     asked = question("What is the code of the blue safe?")
     other = Fact(Hit(1, 1.0), Statement("The blue door was painted in May."))
     answer = Fact(Hit(2, 1.0), Statement("The code of the blue safe is 5519."))
+    rival = Fact(Hit(3, 1.0), Statement("The code of the blue safe is 7730."))
     if trigger(asked, ()).reason is None or trigger(asked, (other,)).reason is None:
         return "does not fire where no fact answers"
+    judged = trigger(asked, (answer, rival))
+    if judged.reason is None or not judged.contradiction:
+        return "does not fire where facts contradict each other"
     return "" if trigger(asked, (answer,)).reason is None else "fires where a fact answers"

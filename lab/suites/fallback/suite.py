@@ -121,7 +121,7 @@ def _curves(sweeps: dict[str, list[Point]]) -> tuple[Curve, ...]:
         for name, points in sweeps.items()
     }
     points = sweeps[HFEA]
-    total = max(each.right for each in points)
+    total = max(each.right for each in points) or 1
     return (
         Curve(
             title="Needed against false fallback on the development topics, by trigger",

@@ -175,7 +175,7 @@ def sweep_scores(world: World, make: Callable[[], System], score: Score) -> list
     best = {topic.id: score(found[0].hit) for topic in world.topics if (found := memory.normal(topic.text))}
     memory.close()
     low, high = (ask_all(world, make(), score_trigger(cut, score)) for cut in (math.inf, -math.inf))
-    order = sorted(best.values())
+    order = sorted(best.values()) or [0.0]  # a route that finds nothing answers alike on either side of any cut
     points = []
     for cut in sorted({round(order[len(order) * step // 10], 4) for step in range(10)}):
         sides = zip(low, high, strict=True)
