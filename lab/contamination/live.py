@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import Field
@@ -37,3 +38,17 @@ class Live(Record):
         """
         told = {"scope": self.scope, "sampling": self.sampling.model_dump(mode="json"), "seed": seed}
         return {"model": self.models[model].decisive, **told}
+
+
+def comparable(locked: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a lock's ``live`` decides an answer; addresses, speeds, bounds and what a probe saw are left out.
+
+    Args:
+        locked: That part of a lock, as it was read from JSON.
+    """
+    live = Live.model_validate(locked)
+    return {
+        "scope": live.scope.value,
+        "sampling": live.sampling.model_dump(mode="json"),
+        "models": {name: model.decisive for name, model in live.models.items()},
+    }
