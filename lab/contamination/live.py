@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
+from lab.gateway.upstream.limits import Budget
 from lab.gateway.upstream.live import Scope
 from lab.models.identity import LiveModel, Sampling
 from lab.records import Record
@@ -21,6 +22,7 @@ class Live(Record):
         sampling: Options that are sent.
         key_env: Name of the variable that holds the key; never the key.
         limits: Bounds of the lane to each server: they decide whether there is a result, not which.
+        budget: What the run may use up, unless ``lab resume`` is told otherwise; it decides no result either.
     """
 
     models: dict[str, LiveModel]
@@ -28,6 +30,7 @@ class Live(Record):
     sampling: Sampling = Sampling()
     key_env: str = "OPENAI_API_KEY"
     limits: dict[str, Any] = Field(default_factory=dict)
+    budget: Budget = Budget()
 
     def cell(self, model: str, seed: int) -> dict[str, Any]:
         """What decides the answers of a model in a trial, as far as anything does.
