@@ -20,7 +20,7 @@ def ollama_package() -> ModuleType:
     """Imports the official client.
 
     Raises:
-        EnvironmentUnusable: It is not installed, or cannot be loaded here.
+        EnvironmentUnusable: It is not installed, or cannot be loaded here, or ``OLLAMA_HOST`` is no address.
     """
     try:
         return importlib.import_module("ollama")
@@ -28,6 +28,16 @@ def ollama_package() -> ModuleType:
         raise EnvironmentUnusable(f"the package {error.name or 'ollama'} is not installed", INSTALL) from error
     except (ImportError, OSError) as error:
         raise EnvironmentUnusable(f"the package ollama cannot be loaded: {error}", INSTALL) from error
+    except _address_errors() as error:  # it makes a client of its own while it is imported
+        raise _no_address(error) from error
+
+
+def _address_errors() -> tuple[type[Exception], ...]:
+    return ValueError, importlib.import_module("httpx").InvalidURL
+
+
+def _no_address(error: Exception) -> EnvironmentUnusable:
+    return EnvironmentUnusable(f"the address of Ollama is not one: {one_line(error)}", ADDRESS)
 
 
 @cache
@@ -49,11 +59,10 @@ def ollama_client(host: str | None = None) -> Any:
         EnvironmentUnusable: The client is not installed, or the address is none.
     """
     package = ollama_package()
-    httpx = importlib.import_module("httpx")  # what the client itself stands on
     try:
         return package.AsyncClient(host=host, verify=_trusted())
-    except (ValueError, httpx.InvalidURL) as error:
-        raise EnvironmentUnusable(f"the address of Ollama is not one: {one_line(error)}", ADDRESS) from error
+    except _address_errors() as error:
+        raise _no_address(error) from error
 
 
 def client_url(client: Any) -> str:
