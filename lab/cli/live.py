@@ -113,7 +113,7 @@ def check_same_models(live: Live, asking: Asking) -> None:
     """
     declare_key(live.key_env)
     for name, locked in live.models.items():
-        spec = ModelSpec(name, locked.provider, locked.name, locked.url if locked.provider is Provider.OPENAI else "")
+        spec = ModelSpec(name, locked.provider, locked.name, locked.url)
         now = identify(
             spec,
             key=read_key(live.key_env),

@@ -69,7 +69,8 @@ def client_url(client: Any) -> str:
     """Address that a client speaks to, without user and password, should it have them."""
     url = client._client.base_url
     path = url.path.rstrip("/")
-    return one_line(f"{url.scheme}://{url.host}:{url.port or (443 if url.scheme == 'https' else 80)}{path}")
+    host = f"[{url.host}]" if ":" in url.host else url.host  # IPv6
+    return one_line(f"{url.scheme}://{host}:{url.port or (443 if url.scheme == 'https' else 80)}{path}")
 
 
 def full_name(model: str) -> str:

@@ -339,6 +339,10 @@ def test_an_address_that_is_none(host: str, monkeypatch: pytest.MonkeyPatch) -> 
         OllamaServer()
 
 
+def test_an_address_of_ipv6_can_be_asked_again() -> None:
+    assert OllamaServer("http://[::1]:11434").url == "http://[::1]:11434"
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1:abc", "http://[::1", "::::"])
 def test_an_address_that_is_none_while_the_client_is_first_imported(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == "ollama"]:
