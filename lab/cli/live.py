@@ -93,6 +93,7 @@ def introduce(specs: Sequence[ModelSpec], asking: Asking, *, pull: bool, probe: 
         sampling=asking.sampling,
         key_env=asking.key_env,
         limits=asdict(asking.limits),
+        budget=asking.budget,
     )
 
 
@@ -112,7 +113,7 @@ def check_same_models(live: Live, asking: Asking) -> None:
     """
     declare_key(live.key_env)
     for name, locked in live.models.items():
-        spec = ModelSpec(name, locked.provider, locked.name, locked.url if locked.provider is Provider.OPENAI else "")
+        spec = ModelSpec(name, locked.provider, locked.name, locked.url)
         now = identify(
             spec,
             key=read_key(live.key_env),
@@ -158,6 +159,22 @@ def lane_limits(concurrency: int, answer_seconds: float) -> Limits:
     return replace(
         usual, concurrency=concurrency, total=answer_seconds, first_byte=min(usual.first_byte, answer_seconds)
     )
+
+
+def budget_of(
+    tokens: int | None,
+    cost: float | None,
+    price_in: float | None,
+    price_out: float | None,
+    locked: Budget | None = None,
+) -> Budget:
+    """The budget that options give; what is not given is as the run was locked with.
+
+    Raises:
+        InputError: It bounds nothing.
+    """
+    given = {"tokens": tokens, "cost": cost, "input_price": price_in, "output_price": price_out}
+    return Budget(**{**(asdict(locked) if locked else {}), **{n: v for n, v in given.items() if v is not None}})
 
 
 def token_plan(

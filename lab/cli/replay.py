@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import typer
+
 from lab.cli.build import prepare
 from lab.cli.output import console, safe
 from lab.cli.report import DERIVED
@@ -20,14 +22,19 @@ from lab.isolation.select import select_backend
 from lab.runs.folder import RESULT, RunFolder
 
 REPLAY = "replay:"
+TAKEN = frozenset(
+    {"models", "families", "select_", "tags", "backend", "base", "jobs", "error_budget", "reports", "json"}
+)
+"""Parameters of ``lab run`` that a replay takes; the others stand in its recording."""
 _SHOWN = 20
 
 
-def recording_of(models: list[str]) -> Path | None:
+def recording_of(models: list[str], ctx: typer.Context) -> Path | None:
     """The run that is to be replayed; None where models are named.
 
     Raises:
-        InputError: A run is named beside something else, or none behind the word.
+        InputError: A run is named beside something else, or none behind the word; or options beside it that would
+            have no effect.
     """
     if not any(model.startswith(REPLAY) for model in models):
         return None
@@ -36,7 +43,23 @@ def recording_of(models: list[str]) -> Path | None:
     path = models[0].removeprefix(REPLAY)
     if not path:
         raise InputError("no run is named to be replayed", f"{REPLAY}reports/RUN")
+    _refuse_others(ctx)
     return Path(path)
+
+
+def _refuse_others(ctx: typer.Context) -> None:
+    """Refuses every option of ``lab run`` that was written beside a replay and would have no effect on it."""
+    others = [
+        max(param.opts, key=len)
+        for param in ctx.command.params
+        if param.name and param.name not in TAKEN and (source := ctx.get_parameter_source(param.name))
+        if source.name == "COMMANDLINE"
+    ]
+    if others:
+        raise InputError(
+            f"a replay has everything but its selection from its recording and does not take {', '.join(others)}",
+            "leave it out" if len(others) == 1 else "leave them out",
+        )
 
 
 def replay(

@@ -14,6 +14,7 @@ from lab.cli.live import (
     ANSWER_SECONDS,
     SESSION_SECONDS,
     Asking,
+    budget_of,
     check_same_models,
     introduce,
     lane_limits,
@@ -72,6 +73,7 @@ from lab.cli.run_options import (
     TimeoutOption,
     TopKOption,
     TopPOption,
+    names_in,
 )
 from lab.cli.work_off import prepare_again, work_off, workers_for
 from lab.contamination.answering import Answering, Replaying
@@ -91,7 +93,6 @@ from lab.contamination.sessions.base import MIXED, Start
 from lab.contamination.suite import Suite
 from lab.contamination.warm_proof import AUTO, settle_starts
 from lab.errors import InputError
-from lab.gateway.upstream.limits import Budget
 from lab.gateway.upstream.live import Scope
 from lab.isolation.select import select_backend
 from lab.isolation.work import sweep_work_directories
@@ -103,6 +104,7 @@ from lab.runs.pace import estimate
 
 
 def run(
+    ctx: typer.Context,
     families: FamiliesOption = ALL_FAMILIES,
     select_: SelectOption = "",
     tags: TagsOption = "",
@@ -137,20 +139,20 @@ def run(
     answer_timeout: AnswerTimeoutOption = ANSWER_SECONDS,
     budget_tokens: BudgetTokensOption = None,
     budget_cost: BudgetCostOption = None,
-    price_in: PriceInOption = 0.0,
-    price_out: PriceOutOption = 0.0,
+    price_in: PriceInOption = None,
+    price_out: PriceOutOption = None,
     json: JsonOption = False,
 ) -> None:
     """Run scenarios through the agent's real background review and write the report."""
     _check_early(start, record)
     sweep_work_directories()
-    named = [name for given in models for name in _split(given)]
-    if recording := recording_of(named):
+    named = [name for given in models for name in names_in(given)]
+    if recording := recording_of(named, ctx):
         replay(
             recording,
-            families=_split(families),
-            select_=_split(select_),
-            tags=_split(tags),
+            families=names_in(families),
+            select_=names_in(select_),
+            tags=names_in(tags),
             backend=backend,
             base=base,
             jobs=jobs,
@@ -161,9 +163,9 @@ def run(
         return
     # Everything that can be refused is, before the first build is prepared: that may take minutes.
     part = Shard.parse(shard) if shard else None
-    library = select(load_library(scenarios, _split(families)), _split(select_), _split(tags))
+    library = select(load_library(scenarios, names_in(families)), names_in(select_), names_in(tags))
     mine = take_shard(library, part) if part else library
-    chosen = [load_setup(setup_path(name)) for name in _split(setups)]
+    chosen = [load_setup(setup_path(name)) for name in names_in(setups)]
     model_specs = check_models(named)
     specs = [spec for given in builds for spec in split_sources(given)]
     check_once("build", [parse_source(spec).name for spec in specs])
@@ -173,7 +175,7 @@ def run(
         context=context,
         key_env=key_env,
         limits=lane_limits(concurrency, answer_timeout),
-        budget=Budget(budget_tokens, budget_cost, price_in, price_out),
+        budget=budget_of(budget_tokens, budget_cost, price_in, price_out),
     )
     lively = introduce(model_specs, asking, pull=pull, probe=probe and not plan)
     named = with_ceiling(named, lively, ceiling)
@@ -256,8 +258,8 @@ def resume(
     answer_timeout: AnswerTimeoutOption = ANSWER_SECONDS,
     budget_tokens: BudgetTokensOption = None,
     budget_cost: BudgetCostOption = None,
-    price_in: PriceInOption = 0.0,
-    price_out: PriceOutOption = 0.0,
+    price_in: PriceInOption = None,
+    price_out: PriceOutOption = None,
     json: JsonOption = False,
 ) -> None:
     """Go on with an interrupted run: what has a result is kept, the rest is run, the report is written."""
@@ -277,7 +279,7 @@ def resume(
                 context=None,
                 key_env=live.key_env,
                 limits=lane_limits(concurrency, answer_timeout),
-                budget=Budget(budget_tokens, budget_cost, price_in, price_out),
+                budget=budget_of(budget_tokens, budget_cost, price_in, price_out, live.budget),
             )
             check_same_models(live, asking)
             answering, most = live_models(live, asking, suite), lanes(live, asking)
@@ -293,7 +295,3 @@ def resume(
             retry_errors=retry_errors,
             answering=answering,
         )
-
-
-def _split(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]

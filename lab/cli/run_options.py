@@ -168,14 +168,16 @@ BudgetCostOption = Annotated[
         "--budget-cost",
         min=0,
         rich_help_panel=_LIVE,
-        help="The same in money, by --price-in and --price-out.",
+        help="The same in money, by --price-in and --price-out, one of which it needs.",
     ),
 ]
 PriceInOption = Annotated[
-    float, typer.Option("--price-in", min=0, rich_help_panel=_LIVE, help="Price of a million tokens of requests.")
+    float | None,
+    typer.Option("--price-in", min=0, rich_help_panel=_LIVE, help="Price of a million tokens of requests."),
 ]
 PriceOutOption = Annotated[
-    float, typer.Option("--price-out", min=0, rich_help_panel=_LIVE, help="Price of a million tokens of answers.")
+    float | None,
+    typer.Option("--price-out", min=0, rich_help_panel=_LIVE, help="Price of a million tokens of answers."),
 ]
 ProbeOption = Annotated[
     bool,
@@ -194,3 +196,8 @@ RecordOption = Annotated[
         "can be replayed as it is; this one is small and has nothing of the agents' homes.",
     ),
 ]
+
+
+def names_in(text: str) -> list[str]:
+    """The names of a comma-separated option."""
+    return [part.strip() for part in text.split(",") if part.strip()]

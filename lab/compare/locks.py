@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lab.compare.model import Dimension
+from lab.contamination.live import comparable
 from lab.errors import InputError
 from lab.runs.lock import differences
 
@@ -17,6 +18,7 @@ _ASIDE = frozenset(
     {
         *("schema_version", "run_id", "created", "host", "plan_digest", "reused_run", "shard", "whole", "merged"),
         *("start", "cold_starts"),  # no cell depends on how sessions are started
+        "replayed",  # a replay's verdicts are those of what it replays, or it says where not
     }
 )
 """Parts that decide no result, or say again what others say."""
@@ -25,6 +27,7 @@ _SOURCE = "source"
 """Part of a build that is a path on a machine; the digest of its environment says what was there."""
 
 _SCENARIOS = "scenarios"
+_LIVE = "live"
 
 
 class Incomparable(InputError):
@@ -140,9 +143,15 @@ def _elsewhere(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[
             yield f"scenario {name} is in {'A' if name in mine else 'B'} alone"
         elif mine[name] != theirs[name]:
             yield f"scenario {name} has digest {mine[name][:12]} and {theirs[name][:12]}"
-    yield from differences(_settings(first), _settings(second))
+    yield from differences(_settings(first, second), _settings(second, first))
 
 
-def _settings(lock: Mapping[str, Any]) -> dict[str, Any]:
+def _settings(lock: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     aside = {*_ASIDE, *PARTS.values(), _SCENARIOS}
-    return {key: part for key, part in lock.items() if key not in aside}
+    kept = {key: part for key, part in lock.items() if key not in aside}
+    if lock.get(_LIVE):
+        live = comparable(lock[_LIVE])
+        # A model that one side alone has is told as such, as a difference in models.
+        both = set(lock["models"]) & set(other["models"])
+        kept[_LIVE] = live | {"models": {name: told for name, told in live["models"].items() if name in both}}
+    return kept

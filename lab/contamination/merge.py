@@ -8,6 +8,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+from lab.contamination.live import comparable
 from lab.contamination.plan import LOCK, PLAN, SCENARIOS
 from lab.contamination.selection import Shard
 from lab.contamination.suite import Suite
@@ -99,7 +100,8 @@ def _check(suites: Sequence[Suite]) -> None:
 def _comparable(lock: Mapping[str, Any]) -> dict[str, Any]:
     kept = {name: part for name, part in lock.items() if name not in _OWN}
     builds = kept["builds"].items()
-    return kept | {"builds": {name: {k: v for k, v in body.items() if k != _SOURCE} for name, body in builds}}
+    live = {"live": comparable(lock["live"])} if lock.get("live") else {}
+    return kept | live | {"builds": {name: {k: v for k, v in body.items() if k != _SOURCE} for name, body in builds}}
 
 
 def _in_order_of_plan(suites: Sequence[Suite]) -> list[dict[str, Any]]:

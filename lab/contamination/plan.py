@@ -20,6 +20,7 @@ from lab.errors import EnvironmentUnusable, InputError
 from lab.gateway.policies.scripted import policy_named
 from lab.gateway.upstream.live import Scope
 from lab.isolation.base import Backend, Limits, PreparedEnvironment
+from lab.models.ollama_client import full_name
 from lab.models.spec import ModelSpec, Provider, parse_model
 from lab.records import Role, digest
 from lab.runs.folder import SAFE_ID, RunFolder, write_atomic, write_json
@@ -79,7 +80,9 @@ def check_models(models: Sequence[str]) -> list[ModelSpec]:
     for spec in specs:
         if spec.provider is Provider.SCRIPTED:
             policy_named(spec.name)
-    check_once("model", [spec.text for spec in specs])
+    # Ollama takes a model without a tag for the one tagged "latest".
+    tagged = {spec: f"ollama:{full_name(spec.name)}" for spec in specs if spec.provider is Provider.OLLAMA}
+    check_once("model", [tagged.get(spec, spec.text) for spec in specs])
     return specs
 
 

@@ -43,6 +43,8 @@ from lab.isolation.base import Backend, Limits, PreparedEnvironment
 from lab.records import Store, TrialResult
 from lab.runs.folder import RESULT, write_atomic, write_json
 
+RAISE = "lab resume with a larger --budget-tokens or --budget-cost; without one the run's own budget holds again"
+
 
 @dataclass(frozen=True)
 class Bench:
@@ -204,7 +206,7 @@ class _Course:
             return "recording_limit", str(gateway.failure)
         if gateway.unanswered:
             if gateway.unanswered.cause is FailureCause.BUDGET:
-                raise BudgetSpent(gateway.unanswered.detail, "raise it: lab resume --budget-tokens or --budget-cost")
+                raise BudgetSpent(gateway.unanswered.detail, RAISE)
             return gateway.unanswered.cause.value, gateway.unanswered.detail[:500]
         outcome = self.io / OUTCOME_NAME
         kept = {"session": OUTCOME, "pending": PENDING_OUTCOME}.get(phase)

@@ -15,6 +15,8 @@ Comparable = Callable[[bytes], bytes]
 _SHOWN = 60
 """Characters that are shown of each side of a difference."""
 
+REDACTED = "; the recording was redacted, and a mark has another length than the secret that it stands for"
+
 
 class ReplayAnswers:
     """A recorded model.
@@ -29,6 +31,7 @@ class ReplayAnswers:
     def __init__(self, recorded: Sequence[Exchange], comparable: Comparable) -> None:
         self._waiting = [e for e in recorded if e.kind not in (RequestClass.PROBE, RequestClass.UNPARSABLE)]
         self._comparable = comparable
+        self._redacted = any(body.kept_sha256 for e in recorded for body in (e.request, e.response))
 
     async def answer(self, asked: Asked, send: Send) -> Answer:  # noqa: ARG002 - the whole answer is there at once
         """See ``Answers``."""
@@ -44,6 +47,8 @@ class ReplayAnswers:
             told = f"the {asked.kind} request of the {asked.phase} is not the recorded one: {difference}"
         else:
             told = f"the recording has no further {asked.kind} request in the {asked.phase}"
+        if self._redacted:
+            told += REDACTED
         return Answer(b"", "application/json", 502, Failure(FailureCause.NOT_RECORDED, told))
 
 

@@ -47,7 +47,7 @@ def identify(
     spec = addressed(spec)
     server: OllamaServer | OpenAIServer
     if spec.provider is Provider.OLLAMA:
-        server = OllamaServer(seconds=seconds)
+        server = OllamaServer(spec.url or None, seconds)
         told = server.tell(spec.name)
         _require_chat(spec, told)
     else:

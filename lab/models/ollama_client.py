@@ -20,7 +20,7 @@ def ollama_package() -> ModuleType:
     """Imports the official client.
 
     Raises:
-        EnvironmentUnusable: It is not installed, or cannot be loaded here.
+        EnvironmentUnusable: It is not installed, or cannot be loaded here, or ``OLLAMA_HOST`` is no address.
     """
     try:
         return importlib.import_module("ollama")
@@ -28,6 +28,16 @@ def ollama_package() -> ModuleType:
         raise EnvironmentUnusable(f"the package {error.name or 'ollama'} is not installed", INSTALL) from error
     except (ImportError, OSError) as error:
         raise EnvironmentUnusable(f"the package ollama cannot be loaded: {error}", INSTALL) from error
+    except _address_errors() as error:  # it makes a client of its own while it is imported
+        raise _no_address(error) from error
+
+
+def _address_errors() -> tuple[type[Exception], ...]:
+    return ValueError, importlib.import_module("httpx").InvalidURL
+
+
+def _no_address(error: Exception) -> EnvironmentUnusable:
+    return EnvironmentUnusable(f"the address of Ollama is not one: {one_line(error)}", ADDRESS)
 
 
 @cache
@@ -49,18 +59,18 @@ def ollama_client(host: str | None = None) -> Any:
         EnvironmentUnusable: The client is not installed, or the address is none.
     """
     package = ollama_package()
-    httpx = importlib.import_module("httpx")  # what the client itself stands on
     try:
         return package.AsyncClient(host=host, verify=_trusted())
-    except (ValueError, httpx.InvalidURL) as error:
-        raise EnvironmentUnusable(f"the address of Ollama is not one: {one_line(error)}", ADDRESS) from error
+    except _address_errors() as error:
+        raise _no_address(error) from error
 
 
 def client_url(client: Any) -> str:
     """Address that a client speaks to, without user and password, should it have them."""
     url = client._client.base_url
     path = url.path.rstrip("/")
-    return one_line(f"{url.scheme}://{url.host}:{url.port or (443 if url.scheme == 'https' else 80)}{path}")
+    host = f"[{url.host}]" if ":" in url.host else url.host  # IPv6
+    return one_line(f"{url.scheme}://{host}:{url.port or (443 if url.scheme == 'https' else 80)}{path}")
 
 
 def full_name(model: str) -> str:

@@ -13,7 +13,7 @@ import aiohttp
 from pydantic import BaseModel, Field, ValidationError
 
 from lab.errors import InputError
-from lab.models.failures import Cause, ServerFailed, one_line
+from lab.models.failures import Cause, ServerFailed, mask_key, one_line, said_by
 from lab.models.server import TELL_SECONDS, Call, Listed, Question, Short, tokens
 
 KEY_VARIABLE = "OPENAI_API_KEY"
@@ -91,6 +91,7 @@ class OpenAIServer:
     def __init__(self, url: str, key: str = "", seconds: float = TELL_SECONDS) -> None:
         self.url = url.rstrip("/")
         self._seconds = seconds
+        self._key = key
         self._headers = {"Authorization": f"Bearer {key}"} if key else {}
 
     @property
@@ -159,7 +160,7 @@ class OpenAIServer:
             raise self._garbage("its answer is no chat completion") from error
 
     def _json(self, method: str, url: str, seconds: float, body: dict[str, Any] | None = None) -> Any:
-        """Sends a request and reads JSON; the limit holds for the whole exchange."""
+        """Sends a request and reads JSON; the limit holds for the whole exchange. No key comes back with it."""
 
         async def exchange() -> tuple[int, bytes]:
             limit = aiohttp.ClientTimeout(total=seconds)
@@ -183,12 +184,13 @@ class OpenAIServer:
             ) from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
             number = getattr(error, "errno", None) or 0
-            reason = os.strerror(number) if number > 0 else str(error)
+            reason = os.strerror(number) if number > 0 else mask_key(str(error), self._key)
             raise ServerFailed(
                 f"no server answers at {self._host}: {one_line(reason, 120)}",
                 "start it, or mend the address after @",
                 cause=Cause.UNREACHABLE,
             ) from error
+        data = mask_key(data.decode("utf-8", "surrogateescape"), self._key).encode("utf-8", "surrogateescape")
         if status != 200:
             raise self._refused(status, data)
         try:
@@ -222,18 +224,6 @@ class OpenAIServer:
             status=status,
             said=said,
         )
-
-
-def said_by(data: bytes) -> str:
-    """What an error answer says, in one bounded line, whichever of the usual shapes it has."""
-    try:
-        found = json.loads(data)
-    except (ValueError, RecursionError):
-        return one_line(data[:1000].decode("utf-8", "replace"))
-    if isinstance(found, dict):
-        error = found.get("error", found.get("detail", found.get("message", "")))
-        return one_line(error.get("message", "") if isinstance(error, dict) else error)
-    return one_line(found)
 
 
 def short_number(count: int | None) -> str:

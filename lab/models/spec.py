@@ -109,7 +109,7 @@ def server_address(text: str) -> str:
     try:
         parts = urlsplit(url)
         hidden = parts.username is not None or parts.password is not None or bool(parts.query)
-        usable = bool(parts.hostname) and (parts.port is None or parts.port > 0)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
     except ValueError:
         hidden, usable = False, False
     if hidden:

@@ -12,7 +12,7 @@ import pytest
 
 from lab.agents.base import Setup
 from lab.compare.contamination import compare_runs, compare_within
-from lab.compare.locks import Incomparable
+from lab.compare.locks import Incomparable, contrast_locks
 from lab.compare.model import Comparison, Dimension, Row, Verdict
 from lab.contamination.suite import Suite
 from lab.errors import InputError
@@ -233,6 +233,28 @@ def test_other_settings_are_refused_or_told(tmp_path: Path, change: Callable[[An
 def test_what_decides_no_result_is_no_difference(tmp_path: Path, part: str) -> None:
     two = edited(attacks(tmp_path / "b", EVERY), lambda lock: lock.update({part: {"other": "x"}}))
     assert compare_runs([attacks(tmp_path / "a", EVERY), two]).contrasts[0].pairs == 24
+
+
+def live(temperature: float = 0.0, names: tuple[str, ...] = ("m",), **more: Any) -> dict[str, Any]:
+    model = {"provider": "ollama", "name": "m", "url": "http://a:1", "digest": "d"} | more
+    models = {f"ollama:{name}": {**model, "spec": f"ollama:{name}"} for name in names}
+    return {"models": models, "scope": "review", "sampling": {"temperature": temperature}}
+
+
+def test_what_decides_no_answer_of_a_live_model_is_no_difference(tmp_path: Path) -> None:
+    def locked(told: dict[str, Any], **more: Any) -> dict[str, Any]:
+        return {**attacks(tmp_path, EVERY).lock, "models": list(told["models"]), "live": told, **more}
+
+    one = locked(live(tokens_per_second=3.0))
+    same = live(tokens_per_second=9.0, url="http://b:2", tools_detail="x", notes=["n"]) | {"limits": {"asks": 9}}
+    assert contrast_locks(one, locked(same, replayed={"run_id": "r", "folder": "f"})).others == ()
+    for other, line in [
+        (live(digest="e"), "live.models.ollama:m.digest is d and e"),
+        (live(0.5), "live.sampling.temperature is 0.0 and 0.5"),
+    ]:
+        assert contrast_locks(one, locked(other)).others == (line,)
+    across = contrast_locks(one, locked(live(names=("other",))))
+    assert (across.dimension, across.others) == (Dimension.MODEL, ())
 
 
 def test_other_scenarios_are_refused_by_name_or_left_out(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from lab.agents.hermes.volatile import comparable
 from lab.gateway.answers import Answer, Asked, FailureCause
 from lab.gateway.exchange import Body, Exchange, RequestClass, Usage
-from lab.gateway.replay import ReplayAnswers
+from lab.gateway.replay import REDACTED, ReplayAnswers
 from lab.gateway.request import parse_request
 
 DAY = "Conversation started: Monday, November 30, 2026"
@@ -75,6 +75,18 @@ def test_what_was_not_recorded_is_an_error_that_names_the_first_difference(kind:
         assert "ten" in failure.detail
     else:
         assert "no further foreground request" in failure.detail
+
+
+def test_a_redacted_recording_says_so_where_a_request_is_another() -> None:
+    def detail(*exchanges: Exchange) -> str:
+        failure = ask(ReplayAnswers(exchanges, comparable), "usage 273/2,200 chars").failure
+        assert failure is not None
+        return failure.detail
+
+    plain = recorded(1, "usage 264/2,200 chars")
+    redacted = recorded(2, "b").model_copy(update={"response": Body.of(b"my key", lambda _: b"my [redacted]")})
+    assert REDACTED not in detail(plain)
+    assert detail(plain, redacted) == detail(plain) + REDACTED
 
 
 def test_an_answer_of_another_phase_is_not_taken() -> None:

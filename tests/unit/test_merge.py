@@ -65,6 +65,23 @@ def test_what_may_differ_between_machines(tmp_path: Path) -> None:
     assert merged.lock["host"]["kernel"].endswith("9.9") and " / " in merged.lock["host"]["kernel"]
 
 
+def live(**more: Any) -> dict[str, Any]:
+    model = {"spec": "ollama:m", "provider": "ollama", "name": "m", "url": "http://a:1", "digest": "d"} | more
+    return {"models": {"ollama:m": model}, "scope": "review", "sampling": {"temperature": 0.0}, "limits": {"asks": 1}}
+
+
+def test_shards_of_a_live_model_may_differ_in_what_decides_no_answer(tmp_path: Path) -> None:
+    shards = [run(tmp_path, "1/2"), run(tmp_path, "2/2")]
+    shards[0].lock["live"] = live(tokens_per_second=3.1)
+    shards[1].lock["live"] = live(tokens_per_second=9.2, url="http://b:1", tools_detail="x", notes=["n"]) | {
+        "limits": {"asks": 2}, "key_env": "OTHER"
+    }  # fmt: skip
+    assert Suite(merge(shards, tmp_path / "merged")).locked.live
+    shards[1].lock["live"] = live(digest="e")
+    with pytest.raises(InputError, match=r"live\.models\.ollama:m\.digest is d and e"):
+        merge(shards, tmp_path / "merged2")
+
+
 def test_a_missing_shard_is_named(tmp_path: Path) -> None:
     shards = [run(tmp_path, f"{k}/3") for k in (1, 3)]
     with pytest.raises(InputError, match=r"missing: shard 2/3 .*--shard 2/3"):

@@ -12,9 +12,15 @@ from typer.testing import CliRunner, Result
 pytest.importorskip("ollama", reason="the models extra is not installed: pip install -e '.[models]'")
 
 from lab.cli import doctor, models
+from lab.cli.live import Asking, check_same_models
+from lab.contamination.live import Live
 from lab.errors import EnvironmentUnusable, ExitCode, InputError
+from lab.gateway.upstream.limits import Budget, Limits
+from lab.models.identify import identify
+from lab.models.identity import Sampling
 from lab.models.probe import TOOL, WORD
 from lab.models.server import Listed
+from lab.models.spec import parse_model
 from tests.doubles.ollama_double import CHAT_MODEL, MODEL, OllamaDouble, Turn, serving
 
 CALLED = Turn("two words", [(TOOL.name, {"text": WORD})])
@@ -119,6 +125,19 @@ def test_a_variable_that_is_named_and_not_set_is_an_error(double: OllamaDouble) 
 
 def findings(names: list[str], *, probe: bool = False) -> dict[str, Any]:
     return {finding.name: finding for finding in doctor._models(names, probe=probe)}
+
+
+def test_a_resumed_run_checks_its_models_where_they_are_asked(
+    double: OllamaDouble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locked = identify(parse_model(SPEC), sampling=Sampling(), probe=False)
+    live = Live(models={SPEC: locked})
+    asking = Asking(live.scope, live.sampling, None, live.key_env, Limits(), Budget())
+    monkeypatch.setenv("OLLAMA_HOST", NOWHERE)
+    check_same_models(live, asking)
+    double.models[NAME] = "d5" * 32
+    with pytest.raises(InputError, match="no longer what the run was locked with: its digest"):
+        check_same_models(live, asking)
 
 
 def test_doctor_lists_what_ollama_has_and_asks_no_model(double: OllamaDouble) -> None:

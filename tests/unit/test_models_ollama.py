@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import sys
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -16,6 +17,7 @@ pytest.importorskip("ollama", reason="the models extra is not installed: pip ins
 
 import ollama
 
+from lab.cli import doctor
 from lab.errors import EnvironmentUnusable
 from lab.models import ollama as module
 from lab.models.failures import Cause, ServerFailed
@@ -335,6 +337,20 @@ def test_an_address_that_is_none(host: str, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("OLLAMA_HOST", host)
     with pytest.raises(EnvironmentUnusable, match="address of Ollama"):
         OllamaServer()
+
+
+def test_an_address_of_ipv6_can_be_asked_again() -> None:
+    assert OllamaServer("http://[::1]:11434").url == "http://[::1]:11434"
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:abc", "http://[::1", "::::"])
+def test_an_address_that_is_none_while_the_client_is_first_imported(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "ollama"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setenv("OLLAMA_HOST", host)
+    found = doctor._models(["ollama:m", "no such form"], probe=False)
+    assert [finding.ok for finding in found] == [False] * 3, "it goes on with the others"
+    assert "address of Ollama" in found[0].detail and "OLLAMA_HOST" in found[0].mend
 
 
 def test_without_the_client_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

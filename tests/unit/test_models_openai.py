@@ -15,10 +15,10 @@ import pytest
 
 from lab.errors import EnvironmentUnusable, InputError
 from lab.models import openai as module
-from lab.models.failures import Cause, ServerFailed
+from lab.models.failures import MASK, OLLAMA_KEY_VARIABLE, Cause, ServerFailed, mask_key, one_line, said_by
 from lab.models.identify import identify
 from lab.models.identity import Ability, LiveModel, Sampling
-from lab.models.openai import KEY_VARIABLE, OpenAIServer, read_key, said_by, short_number
+from lab.models.openai import KEY_VARIABLE, OpenAIServer, read_key, short_number
 from lab.models.probe import TOOL, WORD, probe_tools
 from lab.models.products import NOT_LISTED, OLLAMA_CUTS
 from lab.models.spec import parse_model
@@ -224,6 +224,52 @@ def test_a_refused_key_says_where_the_key_belongs_and_does_not_show_it(answers: 
     assert "sk-wrong" not in str(error)
     assert who(answers, key=KEY).name == "m"
     assert KEY not in who(answers, key=KEY).model_dump_json()
+
+
+@pytest.mark.parametrize("escaped", [KEY, KEY.replace("-", "\\u002d")], ids=["plain", "escaped"])
+@pytest.mark.parametrize(
+    "turn",
+    [
+        (500, {"error": {"message": "no tool for Bearer KEY"}}),
+        completion("your key is KEY"),
+        completion(calls=[{"function": {"name": "KEY", "arguments": "{}"}}]),
+        (500, b"Bearer KEY, and no JSON"),
+    ],
+    ids=["error", "words", "call", "bytes"],
+)
+def test_a_key_that_a_server_echoes_is_kept_nowhere(answers: Answers, turn: Any, escaped: str) -> None:
+    status, answer = turn if isinstance(turn, tuple) else (200, turn)
+    data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+    answers.routes[MODELS] = listing("m", owned_by=KEY)
+    answers.turns = [(status, data.replace(b"KEY", escaped.encode()))] * 2
+    model = who(answers, key=KEY, probe=True)
+    assert KEY not in model.model_dump_json() and escaped not in model.tools_detail
+    assert MASK in model.tools_detail and any(MASK in note for note in model.notes)
+
+
+def test_a_key_among_the_names_of_models_is_not_shown(answers: Answers) -> None:
+    answers.routes[MODELS] = listing(KEY, "other")
+    assert [model.name for model in OpenAIServer(answers.url, KEY).listed()] == [MASK, "other"]
+    error = failed(answers, key=KEY)
+    assert KEY not in error.mend and MASK in error.mend
+    assert KEY in failed(answers).mend, "without the key it is a name like another"
+
+
+def test_every_form_of_a_key_is_found_and_nothing_like_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    key = 'k/"é\\-0123'
+    for form in (
+        key,
+        json.dumps(key),
+        json.dumps(json.dumps(key)),
+        "k\\/%22%C3%a9%5C-0123",
+        key.replace("k", "\\u006B"),
+    ):
+        masked = mask_key(f"a {form} b", key)
+        assert MASK in masked and "0123" not in masked, form
+    assert mask_key("a k/other-0123 b", key) == "a k/other-0123 b"
+    assert mask_key("an ollama model", "ollama") == "an ollama model", "too short to be one"
+    monkeypatch.setenv(OLLAMA_KEY_VARIABLE, KEY)
+    assert one_line(f"Ollama says {KEY}") == f"Ollama says {MASK}"
 
 
 def test_the_key_goes_only_to_the_server_that_was_named(answers: Answers) -> None:

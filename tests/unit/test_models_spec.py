@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from lab.contamination.plan import check_models
 from lab.errors import InputError
-from lab.models.spec import Provider, addressed, parse_model
+from lab.models.spec import Provider, addressed, parse_model, server_address
 from lab.runs.folder import SAFE_ID
 
 
@@ -26,6 +27,19 @@ def test_forms(text: str, provider: Provider, name: str, url: str, shown: str | 
     assert SAFE_ID.fullmatch(spec.slug)
     assert spec.is_live is (provider is not Provider.SCRIPTED)
     assert parse_model(spec.text).text == spec.text  # what stands in a lock can be read again
+
+
+@pytest.mark.parametrize("url", ["ftp://x", "file:///x", "x:80", "//x", "unix://x/v1"])
+def test_a_server_speaks_http(url: str) -> None:
+    with pytest.raises(InputError, match="is no address of a server"):
+        server_address(url)
+    assert server_address("HTTPS://x/v1/") == "HTTPS://x/v1"
+
+
+def test_one_model_of_ollama_under_two_names_is_refused() -> None:
+    with pytest.raises(InputError, match="named twice: ollama:x:latest"):
+        check_models(["ollama:x", "ollama:x:latest"])
+    assert len(check_models(["ollama:x", "ollama:x:8b", "openai:x", "openai:x:latest"])) == 4
 
 
 def test_slugs_of_different_models_differ_and_the_address_changes_none() -> None:

@@ -50,12 +50,21 @@ class Budget:
         cost: Money, in the currency of the prices.
         input_price: Price of a million tokens of requests.
         output_price: Price of a million tokens of answers.
+
+    Raises:
+        InputError: Money is bounded and nothing costs any.
     """
 
     tokens: int | None = None
     cost: float | None = None
     input_price: float = 0.0
     output_price: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.cost is not None and not (self.input_price or self.output_price):
+            raise InputError(
+                f"a cost of {self.cost:g} bounds nothing while both prices are 0", "give --price-in and --price-out"
+            )
 
 
 @dataclass
