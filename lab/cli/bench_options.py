@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -26,15 +26,17 @@ SnapshotOption = Annotated[
         "the set's facts.",
     ),
 ]
-ArmsOption = Annotated[
-    str,
-    typer.Option(
-        "--arms",
-        envvar="LAB_ARMS",
-        metavar="ARM[,ARM…]",
-        help="By default the four arms and three yardsticks; lab bench arms lists all.",
-    ),
-]
+
+
+def arms_option(default: str) -> Any:  # typer's own type of an option
+    """The option of arms of a command, whose help says what it takes by default."""
+    return typer.Option(
+        "--arms", envvar="LAB_ARMS", metavar="ARM[,ARM…]", help=f"By default {default}; lab bench arms lists all."
+    )
+
+
+ArmsOption = Annotated[str, arms_option("the four arms and three yardsticks")]
+AllArmsOption = Annotated[str, arms_option("all")]
 EmbedderOption = Annotated[
     str,
     typer.Option(

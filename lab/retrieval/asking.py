@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -154,9 +155,11 @@ class Asker:
 
     def _name(self, hit: Hit, labels: Labels, relevant: frozenset[str]) -> str:
         """The name that a hit is kept under: of facts that share a row, one that answers the topic counts first."""
-        if hit.fact_id not in labels:
+        # 1.0 and True are equal to 1 and would pass for it; NumPy's whole numbers are ids.
+        whole = isinstance(hit.fact_id, Integral) and not isinstance(hit.fact_id, bool)
+        if not whole or hit.fact_id not in labels:
             raise InputError(
-                f"{self.system.name} returned fact {hit.fact_id}, which the store does not have",
+                f"{self.system.name} returned fact {hit.fact_id!r}, which the store does not have",
                 "the run is refused: mend the system",
             )
         names = labels[hit.fact_id]

@@ -58,6 +58,35 @@ def labelled_lines(path: Path, model: type[Case], guide: str) -> Iterator[tuple[
         raise BrokenData(path, 1, "holds no case", f"see {guide}")
 
 
+def require_apart(folder: Path, files: Iterable[str], *texts: str) -> None:
+    """Refuses data that stand in two parts: a hold-out that holds development data proves nothing.
+
+    Ids are compared file by file, texts over all files, whatever their case and spaces. A part that is not there is
+    passed over.
+
+    Args:
+        folder: It holds the parts.
+        files: JSON Lines files of each part.
+        texts: Fields whose text belongs to one part.
+
+    Raises:
+        BrokenData: A line is no JSON object, or its id or a text of it stands in an earlier part, too.
+    """
+    seen: dict[tuple[str, str], tuple[str, Path, int]] = {}
+    for part in PARTS:
+        for path in (folder / part / file for file in files if (folder / part).exists()):
+            for line, value in json_objects(path):
+                for field in ("id", *texts):
+                    if not isinstance(value.get(field), str):
+                        continue  # what a line must hold is its model's matter
+                    said = " ".join(value[field].split())
+                    key = (path.name, said) if field == "id" else ("", said.casefold())
+                    other, where, at = seen.setdefault(key, (part, path, line))
+                    if other != part:
+                        fault = f"its {field} is in {other}/{where.name}:{at}, too: {said}"
+                        raise BrokenData(path, line, fault, "remove it from one of the parts")
+
+
 def digest_of(*files: Iterable[Record]) -> str:
     """SHA-256 over the canonical form of labelled data."""
     return digest([[case.model_dump(mode="json") for case in cases] for cases in files])

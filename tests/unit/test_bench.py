@@ -172,6 +172,9 @@ def test_an_error_is_in_no_number_and_is_listed(tmp_path: Path, testset: TestSet
     ("ids", "told"),
     [
         ([10**9], "which the store does not have"),
+        ([1.0], r"returned fact 1\.0, which the store does not have"),
+        ([True], "returned fact True, which the store does not have"),
+        (["1"], "returned fact '1', which the store does not have"),
         (list(range(1, 12)), "11 hits where 10 were asked for"),
         ([3, 3], "fact 3 is there twice"),
     ],

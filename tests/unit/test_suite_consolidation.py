@@ -172,6 +172,8 @@ def test_a_dispute_is_scanned_with_its_own_distance_in_time() -> None:
         ("decay", {"kind": "dream"}, "kind"),
         ("decay", {"age_hours": -1}, "age_hours"),
         ("contradictions", {"signals": ["smell"]}, "signals"),
+        ("decay", {"age_hours": float("inf")}, "age_hours"),
+        ("contradictions", {"days": float("inf")}, "days"),
     ],
 )
 def test_a_broken_line_is_told_with_file_and_line(

@@ -83,7 +83,7 @@ def test_nothing_may_stand_in_both_parts(tmp_path: Path) -> None:
     folder(tmp_path / "holdout", OTHER)
     assert [part.purpose for part in load_parts(tmp_path)] == [Purpose.DEVELOPMENT, Purpose.HOLD_OUT]
     folder(tmp_path / "holdout", OTHER, GOOD | {"id": "h-en-003"})
-    with pytest.raises(InputError, match=r"holdout.*:2: h-en-003 is in the provenance-development part, too"):
+    with pytest.raises(InputError, match=r"holdout.*:2: its text is in development/utterances\.jsonl:1, too"):
         load_parts(tmp_path)
 
 

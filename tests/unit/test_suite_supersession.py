@@ -18,6 +18,7 @@ from lab.suites.supersession.judge import Outcome, believed, judge
 from lab.suites.supersession.plants import FAULTS
 from lab.suites.supersession.systems import LatestRow
 
+OTHERS = ("right", "part of the answer", "another matter", "miss")
 DATA = Path(__file__).parents[2] / "scenarios" / "suites"
 
 
@@ -85,7 +86,7 @@ def test_outcomes_add_up_and_axes_make_up_the_wrong_times(result: SuiteResult) -
             wrong, of = value(result, "wrong time", system, data)
             parts = [value(result, "wrong time", system, data, axis=axis)[0] for axis in ("valid", "known")]
             assert sum(parts) == wrong
-            others = [value(result, name, system, data)[0] for name in ("right", "another matter", "miss")]
+            others = [value(result, name, system, data)[0] for name in OTHERS]
             assert wrong + sum(others) == of
             by_aspect = [value(result, "right", system, data, aspect=aspect.value)[1] for aspect in Aspect]
             assert sum(by_aspect) == of
@@ -93,8 +94,8 @@ def test_outcomes_add_up_and_axes_make_up_the_wrong_times(result: SuiteResult) -
 
 def test_every_planted_fault_is_caught_on_both_sets_and_the_twin_is_not_accused(result: SuiteResult) -> None:
     assert result.sound
-    assert sum(plant.clean for plant in result.plants) == 2
-    assert len(result.plants) == 2 * (len(FAULTS) + 2)
+    assert sum(plant.clean for plant in result.plants) == 4
+    assert len(result.plants) == 2 * (len(FAULTS) + 3)
     assert SuiteResult.model_validate_json(result.model_dump_json()) == result
 
 
@@ -125,6 +126,24 @@ def test_a_wrong_time_is_told_from_a_miss_and_by_its_axis() -> None:
     early = question(11, 5, "A")
     assert judge(early, (claims[2],), claims) is Outcome.OTHER_KNOWLEDGE  # B was not known yet
     assert judge(question(1, 1), (), claims) is Outcome.RIGHT
+
+
+def test_half_of_a_contested_answer_is_not_right() -> None:
+    claims = [claim("1", "A", 1, None, 2), claim("2", "B", 1, None, 3), claim("3", "C", 1, 5, 3)]
+    asked = question(11, 20, "A", "B")
+    assert judge(asked, claims[:2], claims) is Outcome.RIGHT
+    assert judge(asked, 2 * claims[:2], claims) is Outcome.RIGHT
+    assert judge(asked, claims[:1], claims) is Outcome.PART
+    assert not Outcome.PART.wrong_time
+    assert judge(asked, claims, claims) is Outcome.OTHER_TIME  # all that holds does not hide one wrong
+    assert judge(asked, (), claims) is Outcome.MISS
+
+
+def test_a_memory_of_one_row_is_right_on_no_contested_question(result: SuiteResult) -> None:
+    for data in ("development", "holdout"):
+        for system in ("latest row wins", "BM25, first hit", "BM25, filtered by the graph's times"):
+            assert value(result, "right", system, data, aspect=Aspect.CONTESTED.value)[0] == 0
+            assert value(result, "part of the answer", system, data)[0] > 0
 
 
 def test_in_a_latest_row_store_what_is_ingested_last_wins_whatever_it_speaks_of() -> None:

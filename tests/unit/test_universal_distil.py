@@ -11,7 +11,7 @@ import pytest
 
 from lab.errors import EmbeddingFailed
 from lab.memories.universal.distil import distil
-from lab.memories.universal.records import Draft, RecordKind
+from lab.memories.universal.records import Draft, RecordKind, StatedRelation
 from lab.memories.universal.store import Store
 from lab.retrieval.embedders.base import Vectors
 
@@ -81,6 +81,35 @@ def test_nothing_is_distilled_above_every_cosine(store: Store) -> None:
 def test_a_statement_and_its_denial_are_not_blended(store: Store) -> None:
     told(store, "Otters sleep at noon", "Otters never sleep at noon")
     assert distil(store, embed, cosine(25), agent_id="ana", now=50.0) == ()
+
+
+def test_groups_that_say_the_same_of_contradicting_episodes_stay_apart(store: Store) -> None:
+    firms = ("Acme", "Globex", "Acme", "Globex")
+    drafts = [
+        Draft(
+            content=ANIMALS[0],
+            agent_id="ana",
+            created_at=float(number),
+            relations=(StatedRelation(subject="Ana", kind="works_at", target=firm),),
+        )
+        for number, firm in enumerate(firms)
+    ]
+    store.commit(store.stage(drafts))
+    made = distil(store, embed, cosine(25), agent_id="ana", now=50.0)
+    assert groups(store, made) == [[1, 3], [2, 4]]
+    assert distil(store, embed, cosine(25), agent_id="ana", now=50.0) == ()
+    assert [r.record_id for r in store.live(RecordKind.SEMANTIC)] == list(made)
+
+
+def test_an_episode_from_the_archive_joins_though_its_id_is_the_lowest(store: Store) -> None:
+    told(store, *ANIMALS[:3], trust=[0.1, 0.9, 0.9])
+    store.touch([2, 3], 20.0)
+    assert store.prune(2, 30.0) == (1,)
+    made = distil(store, embed, cosine(25), agent_id="ana", now=50.0)
+    assert (groups(store, made), store.get(made[0]).trust) == ([[2, 3]], 0.9)
+    store.restore(1)
+    assert distil(store, embed, cosine(25), agent_id="ana", now=60.0) == made
+    assert (groups(store, made), store.get(made[0]).trust) == ([[1, 2, 3]], 0.1)
 
 
 def test_a_second_run_changes_nothing_and_a_late_episode_joins(store: Store) -> None:

@@ -49,7 +49,7 @@ def test_a_record_comes_back_as_it_was_written(store: Store) -> None:
         *("The otter sleeps.", "ana", RecordKind.EPISODIC, 0.8),
     )
     assert (record.created_at, record.ttl, record.access_count, record.last_used_at) == (100.0, 50.0, 0, None)
-    assert (record.schema_version, record.archived) == (1, False)
+    assert (record.schema_version, record.archived) == (2, False)
 
 
 def test_what_is_staged_is_on_disk_and_in_no_search(store: Store) -> None:
@@ -120,6 +120,33 @@ def test_a_source_must_be_an_episode_and_a_bad_batch_writes_nothing(store: Store
     assert len(store.staged(batch)) == 2
 
 
+def test_another_agents_episode_is_no_source(store: Store) -> None:
+    (foreign,) = committed(store, draft("Bia sleeps.", agent_id="bia"))
+    batch = store.stage([draft("Learnt.", kind="semantic", sources=(foreign,))])
+    with pytest.raises(InputError, match=f"ana has no episode {foreign} to be a source"):
+        store.commit(batch)
+    assert [record.content for record in store.live()] == ["Bia sleeps."]
+    (own,) = committed(store, draft("Ana sleeps."))
+    assert len(committed(store, draft("Learnt.", kind="semantic", sources=(own,)))) == 1
+
+
+def test_no_record_is_trusted_more_than_its_sources_whenever_they_join(store: Store) -> None:
+    first, weak, strong = committed(
+        store, draft("One.", trust=0.9), draft("Two.", trust=0.2), draft("Three.", trust=1.0)
+    )
+
+    def learnt(*sources: int) -> tuple[int, float]:
+        (record_id,) = committed(store, draft("Learnt.", kind="semantic", trust=0.95, sources=sources))
+        return record_id, store.get(record_id).trust
+
+    record_id, trust = learnt(first)
+    assert trust == 0.9
+    assert learnt(first, strong) == (record_id, 0.9)
+    store.prune(0, 200.0)  # both the record and the source that joins it lie in the archive
+    assert learnt(first, weak) == (record_id, 0.2)
+    assert learnt(first, strong) == (record_id, 0.2)
+
+
 def test_use_is_counted_and_a_clock_that_runs_back_makes_nothing_younger(store: Store) -> None:
     one, two = committed(store, draft("One."), draft("Two."))
     store.touch([one, one, 99], 200.0)
@@ -188,6 +215,36 @@ def test_not_even_by_hand_is_a_record_deleted(store: Store, table: str) -> None:
         other.execute(f"DELETE FROM {table}")
 
 
+LIKE_IT = "SELECT 2, key || 'x', kind, agent_id, 'Forged.', tags, trust, created_at, NULL, ttl, 0, founder, 2"
+BY_HAND = {
+    "DELETE FROM sources": "never deleted",
+    "UPDATE sources SET source_id = 2": "never changed",
+    "UPDATE records SET content = 'Forged.' WHERE record_id = 1": "never rewritten",
+    "UPDATE records SET key = 'x' WHERE record_id = 1": "never rewritten",
+    "UPDATE OR REPLACE records SET record_id = 1 WHERE record_id = 3": "never rewritten",
+    "UPDATE archive SET content = 'Forged.'": "never rewritten",
+    "UPDATE archive SET record_id = 9": "never rewritten",
+    f"INSERT OR REPLACE INTO archive {LIKE_IT}, 1, 'expired' FROM archive": "archived already",
+    f"INSERT OR REPLACE INTO records {LIKE_IT.replace('SELECT 2', 'SELECT 1')} FROM records": "there already",
+    f"INSERT INTO records {LIKE_IT} FROM archive; DELETE FROM archive": "never deleted",
+}
+
+
+@pytest.mark.parametrize("order", BY_HAND)
+def test_not_even_by_hand_is_a_record_or_a_source_rewritten(store: Store, order: str) -> None:
+    committed(store, draft("One."), draft("Two."))
+    (learnt,) = committed(store, draft("Both.", kind="semantic", sources=(1,)))
+    store.touch([1, learnt], 150.0)
+    assert store.prune(2, 200.0) == (2,)
+    with closing(sqlite3.connect(store.path)) as other, pytest.raises(sqlite3.IntegrityError, match=BY_HAND[order]):
+        for statement in order.split("; "):
+            other.execute(statement)
+    assert (store.get(1).content, store.get(2).content, store.get(2).archived) == ("One.", "Two.", True)
+    assert [source.record_id for source in store.sources_of(learnt)] == [1]
+    store.restore(2)
+    assert [record.record_id for record in store.live()] == [1, 2, learnt]
+
+
 # --- files
 
 
@@ -196,7 +253,7 @@ def test_a_store_of_another_version_is_refused_and_left_as_it_was(tmp_path: Path
     Store(path).close()
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA user_version = 9")
-    with pytest.raises(InputError, match=r"schema version 9, this lab reads 1"):
+    with pytest.raises(InputError, match=r"schema version 9, this lab reads 2"):
         Store(path)
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA user_version").fetchone() == (9,)
@@ -233,6 +290,12 @@ def test_a_torn_page_is_an_error_and_no_empty_answer(tmp_path: Path) -> None:
         found(store, "otter")
 
 
+def unguarded(store: Store) -> None:
+    """Damage of the disk asks no trigger."""
+    for (name,) in store.connection.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'").fetchall():
+        store.connection.execute(f"DROP TRIGGER {name}")
+
+
 CHANGED = {
     "content": "'The otter swims.'",
     "agent_id": "'eva'",
@@ -251,6 +314,7 @@ def test_a_record_that_is_not_what_was_written_is_told_by_every_reader(store: St
         store.connection.execute("UPDATE records SET access_count = 9 WHERE record_id = ?", (sound,))
         assert store.prune(1, 100.0) == (harmed,)
     column = what.partition(" ")[0]
+    unguarded(store)
     store.connection.execute(f"UPDATE {table} SET {column} = {CHANGED[what]} WHERE record_id = ?", (harmed,))
     everything = store.live if table == "records" else store.archived
     for read in (lambda: store.get(harmed), everything, lambda: store.statements([sound, harmed])):
@@ -378,7 +442,7 @@ class Machine(RuleBasedStateMachine):
         chosen = data.draw(strategies.sets(strategies.sampled_from(self.episodes()), min_size=1, max_size=3))
         text = f"learnt {data.draw(strategies.integers(0, 2))}"
         (record_id,) = committed(self.store, draft(text, kind="semantic", sources=tuple(sorted(chosen))))
-        self.contents[record_id] = text
+        assert self.contents.setdefault(record_id, text) == text
         self.sources.setdefault(record_id, set()).update(chosen)
 
     @precondition(lambda self: self.contents)

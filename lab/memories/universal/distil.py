@@ -24,7 +24,7 @@ def distil(store: Store, embed: Embed, threshold: float, *, agent_id: str, now: 
     new episodes in as further sources, so a second run over the same episodes changes nothing.
 
     The record says what its middle episode says (the one nearest to the others in sum; the first of equals), is as
-    trusted as the least trusted episode that it was made of, and never expires: its sources may.
+    trusted as the least trusted of its sources, also of those that join later, and never expires: its sources may.
 
     Args:
         store: The store; vectors are not kept in it.
@@ -82,6 +82,8 @@ def _draft(
     """The semantic record of a group; one that was made before keeps all that identifies it."""
     sources = tuple(member.record_id for member in group)
     if record is not None:
+        # An episode that comes back from the archive may join with a lower id than the founder's.
+        sources = tuple(sorted(sources, key=lambda source: source != record.founder))
         return Draft(
             content=record.content,
             agent_id=record.agent_id,

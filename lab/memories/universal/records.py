@@ -10,16 +10,16 @@ from pydantic import Field, model_validator
 
 from lab.records import Record, digest
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Layout of records and tables; every record carries the one it was written under."""
 
 _HALF = re.compile("[\ud800-\udfff]")
 
 
-def record_key(kind: str, agent_id: str, content: str, created_at: float | None) -> str:
+def record_key(kind: str, agent_id: str, content: str, created_at: float | None, founder: int | None) -> str:
     """Digest of what makes two records the same one; a record that was read is held against it."""
     # SQLite gives a negative zero back as zero.
-    return digest([kind, agent_id, content, None if created_at is None else created_at + 0.0])
+    return digest([kind, agent_id, content, None if created_at is None else created_at + 0.0, founder])
 
 
 class RecordKind(StrEnum):
@@ -58,7 +58,7 @@ class Draft(Record):
         tags: Words that are searched beside the content.
         entities: Names of whom and what it is about.
         relations: Links that it states.
-        sources: Of a semantic record, the ids of the episodes that it was distilled from.
+        sources: Of a semantic record, the ids of the agent's episodes that it was distilled from, its founder first.
     """
 
     content: str = Field(min_length=1)
@@ -85,9 +85,14 @@ class Draft(Record):
         return self
 
     @property
+    def founder(self) -> int | None:
+        """The first source: tells records apart that say the same of episodes that contradict each other."""
+        return self.sources[0] if self.sources else None
+
+    @property
     def key(self) -> str:
         """Digest of what makes two records the same one; see ``record_key``."""
-        return record_key(self.kind, self.agent_id, self.content, self.created_at)
+        return record_key(self.kind, self.agent_id, self.content, self.created_at, self.founder)
 
 
 class MemoryRecord(Record):
@@ -103,6 +108,7 @@ class MemoryRecord(Record):
         last_used_at: When it was last used; None for never.
         ttl: Seconds after ``created_at`` at which it expires; None for never.
         access_count: How often it was used.
+        founder: Of a semantic record, the source that belongs to what identifies it.
         schema_version: Layout under which it was written.
         archived: Whether it lies in the archive, where no search finds it.
     """
@@ -116,6 +122,7 @@ class MemoryRecord(Record):
     last_used_at: float | None
     ttl: float | None
     access_count: int
+    founder: int | None
     schema_version: int
     archived: bool
 

@@ -29,15 +29,20 @@ _COLUMNS = """
     last_used_at REAL,
     ttl REAL,
     access_count INTEGER NOT NULL DEFAULT 0,
+    founder INTEGER CHECK ((founder IS NULL) = (kind = 'episodic')),
     schema_version INTEGER NOT NULL
 """
 COLUMNS = (
-    "record_id, key, kind, agent_id, content, tags, trust, created_at, last_used_at, ttl, access_count, schema_version"
+    "record_id, key, kind, agent_id, content, tags, trust, created_at, last_used_at, ttl, access_count, founder, "
+    "schema_version"
 )
 """What a record and an archived record have in common."""
 
-# The two triggers are why nothing is ever lost: a row leaves one of the two tables only when the other one has it,
-# whoever gives the order.
+_SAME = "(key, content, tags) = (old.key, old.content, old.tags)"
+
+# The triggers are why nothing is ever lost, whoever gives the order: a row leaves one of the two tables only when the
+# other one has it, and never changes but for its use and its trust. A replacing insert deletes without a delete
+# trigger, so the insert is refused as well where the row is there.
 _TABLES = f"""
 CREATE TABLE records ({_COLUMNS.format(autoincrement="AUTOINCREMENT")});
 CREATE TABLE archive ({_COLUMNS.format(autoincrement="")},
@@ -63,11 +68,26 @@ INSERT INTO generation VALUES (0);
 CREATE TRIGGER one_more AFTER INSERT ON records BEGIN UPDATE generation SET number = number + 1; END;
 CREATE TRIGGER one_less AFTER DELETE ON records BEGIN UPDATE generation SET number = number + 1; END;
 CREATE TRIGGER nothing_is_deleted BEFORE DELETE ON records
-    WHEN NOT EXISTS (SELECT 1 FROM archive WHERE record_id = old.record_id)
+    WHEN NOT EXISTS (SELECT 1 FROM archive WHERE record_id = old.record_id AND {_SAME})
     BEGIN SELECT RAISE(ABORT, 'a record is archived, never deleted'); END;
 CREATE TRIGGER nothing_leaves_the_archive BEFORE DELETE ON archive
-    WHEN NOT EXISTS (SELECT 1 FROM records WHERE record_id = old.record_id)
+    WHEN NOT EXISTS (SELECT 1 FROM records WHERE record_id = old.record_id AND {_SAME})
     BEGIN SELECT RAISE(ABORT, 'an archived record is restored, never deleted'); END;
+CREATE TRIGGER records_stay
+    BEFORE UPDATE OF record_id, key, kind, agent_id, content, tags, created_at, ttl, founder, schema_version ON records
+    BEGIN SELECT RAISE(ABORT, 'a record is never rewritten: commit another'); END;
+CREATE TRIGGER the_archive_stays BEFORE UPDATE ON archive
+    BEGIN SELECT RAISE(ABORT, 'an archived record is never rewritten: commit another'); END;
+CREATE TRIGGER records_are_new BEFORE INSERT ON records
+    WHEN EXISTS (SELECT 1 FROM records WHERE record_id = new.record_id OR key = new.key)
+    BEGIN SELECT RAISE(ABORT, 'that record is there already'); END;
+CREATE TRIGGER archived_ones_are_new BEFORE INSERT ON archive
+    WHEN EXISTS (SELECT 1 FROM archive WHERE record_id = new.record_id OR key = new.key)
+    BEGIN SELECT RAISE(ABORT, 'that record is archived already'); END;
+CREATE TRIGGER sources_remain BEFORE DELETE ON sources
+    BEGIN SELECT RAISE(ABORT, 'a source is never deleted'); END;
+CREATE TRIGGER sources_stay BEFORE UPDATE ON sources
+    BEGIN SELECT RAISE(ABORT, 'a source is never changed'); END;
 """  # noqa: S608 - no value stands in it
 
 

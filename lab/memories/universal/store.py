@@ -15,8 +15,8 @@ from lab.memories.universal.scope import EXPIRED
 from lab.memories.universal.writing import archive, restore, write
 
 _SHOWN = (
-    "record_id, key, kind, agent_id, content, trust, created_at, last_used_at, ttl, access_count, schema_version, "
-    "{archived} AS archived"
+    "record_id, key, kind, agent_id, content, trust, created_at, last_used_at, ttl, access_count, founder, "
+    "schema_version, {archived} AS archived"
 )
 _ANYWHERE = (
     f"SELECT {_SHOWN.format(archived='0')} FROM records UNION ALL "  # noqa: S608 - no value stands in it
@@ -76,15 +76,16 @@ class Store:
     def commit(self, batch: int) -> tuple[int, ...]:
         """Makes a batch's drafts records, all or none.
 
-        A draft that is a record already (same kind, agent, content and time) keeps that record as it is, but for
-        sources that it adds; if it lies in the archive, it comes back. A batch that was committed before gives the same
-        ids again, so that whoever was cut off may simply repeat the call.
+        A draft that is a record already (same kind, agent, content, time and first source) keeps that record as it is,
+        but for sources that it adds and the trust that they leave; if it lies in the archive, it comes back. A batch
+        that was committed before gives the same ids again, so that whoever was cut off may simply repeat the call.
 
         Returns:
             Ids of the records, in the order of the drafts.
 
         Raises:
-            InputError: There is no such batch, it was discarded, or a draft names a source that there is not.
+            InputError: There is no such batch, it was discarded, or a draft names a source that is no episode of its
+                agent.
         """
         with told(self.path), transaction(self.connection):
             state = self._state(batch)
@@ -264,6 +265,6 @@ class Store:
 
 def _is_as_written(key: str, row: Mapping[str, Any]) -> bool:  # as SQLite gives it
     try:
-        return key == record_key(row["kind"], row["agent_id"], row["content"], row["created_at"])
+        return key == record_key(row["kind"], row["agent_id"], row["content"], row["created_at"], row["founder"])
     except TypeError:  # bytes where a text or a number was
         return False

@@ -16,11 +16,13 @@ from lab.memories.universal.schema import COLUMNS
 def write(connection: sqlite3.Connection, draft: Draft) -> int:
     """Makes a draft a live record, or brings back the one that it is already; adds its sources in either case.
 
+    No record is trusted more than the least trusted of its sources, whenever they join.
+
     Returns:
         Id of the record.
 
     Raises:
-        InputError: A source is no episode of this store.
+        InputError: A source is no episode of the draft's agent.
     """
     known = connection.execute(
         "SELECT record_id FROM records WHERE key = ?1 UNION ALL SELECT record_id FROM archive WHERE key = ?1",
@@ -31,7 +33,7 @@ def write(connection: sqlite3.Connection, draft: Draft) -> int:
         restore(connection, record_id)
     else:
         record_id = _insert(connection, draft)
-    _add_sources(connection, record_id, draft.sources)
+    _add_sources(connection, record_id, draft)
     return record_id
 
 
@@ -64,10 +66,11 @@ def restore(connection: sqlite3.Connection, record_id: int) -> None:
 def _insert(connection: sqlite3.Connection, draft: Draft) -> int:
     tags = json.dumps(draft.tags, ensure_ascii=True)
     row = connection.execute(
-        "INSERT INTO records (key, kind, agent_id, content, tags, trust, created_at, ttl, schema_version) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING record_id",
+        "INSERT INTO records (key, kind, agent_id, content, tags, trust, created_at, ttl, founder, schema_version) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING record_id",
         (
             *(draft.key, draft.kind, draft.agent_id, draft.content, tags, draft.trust, draft.created_at, draft.ttl),
+            draft.founder,
             SCHEMA_VERSION,
         ),
     ).fetchone()
@@ -100,12 +103,19 @@ def _mention(connection: sqlite3.Connection, record_id: int, name: str) -> int:
     return int(entity)
 
 
-def _add_sources(connection: sqlite3.Connection, record_id: int, sources: Sequence[int]) -> None:
-    for source in sources:
+def _add_sources(connection: sqlite3.Connection, record_id: int, draft: Draft) -> None:
+    for source in draft.sources:
         row = connection.execute(
-            "SELECT kind FROM records WHERE record_id = ?1 UNION ALL SELECT kind FROM archive WHERE record_id = ?1",
+            "SELECT kind, agent_id, trust FROM records WHERE record_id = ?1 UNION ALL "
+            "SELECT kind, agent_id, trust FROM archive WHERE record_id = ?1",
             (source,),
         ).fetchone()
-        if row is None or row[0] != RecordKind.EPISODIC:
-            raise InputError(f"there is no episode {source} to be a source", "name committed episodes")
+        # One message for both: whether another agent has that episode is not told.
+        if row is None or tuple(row[:2]) != (RecordKind.EPISODIC, draft.agent_id):
+            raise InputError(
+                f"{draft.agent_id} has no episode {source} to be a source", "name committed episodes of that agent"
+            )
         connection.execute("INSERT OR IGNORE INTO sources VALUES (?, ?)", (record_id, source))
+        connection.execute(
+            "UPDATE records SET trust = ?1 WHERE record_id = ?2 AND trust > ?1", (float(row[2]), record_id)
+        )

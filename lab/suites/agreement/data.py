@@ -16,7 +16,7 @@ from lab.records import Record
 from lab.retrieval.data.lines import BrokenData
 from lab.retrieval.testset import Purpose
 from lab.suites.base import DataInfo
-from lab.suites.labelled import PARTS, Labelled, Words, digest_of, labelled_lines
+from lab.suites.labelled import PARTS, Labelled, Words, digest_of, labelled_lines, require_apart
 
 GUIDE = "docs/agreement.md"
 FILE = "cases.jsonl"
@@ -157,15 +157,15 @@ def load(root: Path) -> tuple[Part, ...]:
     """Loads all parts whose folder is there; the development part must be.
 
     Raises:
-        BrokenData: A line is no case, or an id or a question is there twice over all parts.
+        BrokenData: A line is no case, a question is there twice, or an id or a question is in both parts.
         InputError: The development part has no case of the kind that is planted.
     """
-    seen: dict[str, str] = {}
     parts = tuple(
-        Part(purpose=purpose, cases=tuple(_cases(root / folder / FILE, seen)))
+        Part(purpose=purpose, cases=tuple(_cases(root / folder / FILE)))
         for folder, purpose in PARTS.items()
         if purpose is Purpose.DEVELOPMENT or (root / folder).exists()
     )
+    require_apart(root, (FILE,), "question")
     if all(case.kind is not PLANTED for case in parts[0].cases):
         raise InputError(
             f"{root / next(iter(PARTS)) / FILE} has no case of the kind {PLANTED}", f"add one, see {GUIDE}"
@@ -173,10 +173,10 @@ def load(root: Path) -> tuple[Part, ...]:
     return parts
 
 
-def _cases(path: Path, seen: dict[str, str]) -> Iterator[Case]:
+def _cases(path: Path) -> Iterator[Case]:
+    seen: dict[str, int] = {}
     for line, case in labelled_lines(path, Case, GUIDE):
-        for what in (f"id {case.id}", f"question {case.question}"):
-            first = seen.setdefault(what, f"{path.parent.name}/{path.name}:{line}")
-            if first != f"{path.parent.name}/{path.name}:{line}":
-                raise BrokenData(path, line, f"the {what} is in {first}, too", "remove it from one")
+        first = seen.setdefault(case.question, line)
+        if first != line:
+            raise BrokenData(path, line, f"the question {case.question} is in line {first}, too", "remove one of them")
         yield case

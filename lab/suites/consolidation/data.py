@@ -16,9 +16,10 @@ from lab.memories.consolidation.kinds import MemoryType
 from lab.retrieval.data.lines import BrokenData
 from lab.retrieval.testset import Purpose
 from lab.suites.base import DataInfo
-from lab.suites.labelled import PARTS, Labelled, Words, digest_of, labelled_lines
+from lab.suites.labelled import PARTS, Labelled, Words, digest_of, labelled_lines, require_apart
 
 GUIDE = "docs/consolidation.md"
+DUPLICATES, DECAY, CONTRADICTIONS = "duplicates.jsonl", "decay.jsonl", "contradictions.jsonl"
 
 
 class Difference(StrEnum):
@@ -63,7 +64,7 @@ class Aged(Labelled):
 
     language: str
     kind: MemoryType
-    age_hours: float = Field(gt=0)
+    age_hours: float = Field(gt=0, allow_inf_nan=False)
     text: Words
 
 
@@ -83,7 +84,7 @@ class Dispute(Labelled):
     language: str
     first: Words
     second: Words
-    days: float = Field(ge=0)
+    days: float = Field(ge=0, allow_inf_nan=False)
     contradicts: bool
     signals: frozenset[Signal]
 
@@ -142,15 +143,17 @@ def load(folder: Path) -> tuple[Part, ...]:
         folder: ``scenarios/suites/consolidation``.
 
     Raises:
-        BrokenData: A file is missing or broken, or a line cannot be.
+        BrokenData: A file is missing or broken, or a line cannot be, or stands in both parts.
     """
-    return tuple(_part(folder / part, part, purpose) for part, purpose in PARTS.items())
+    parts = tuple(_part(folder / part, part, purpose) for part, purpose in PARTS.items())
+    require_apart(folder, (DUPLICATES, DECAY, CONTRADICTIONS), "text", "first", "second")
+    return parts
 
 
 def _part(folder: Path, part: str, purpose: Purpose) -> Part:
-    tellings = _tellings(folder / "duplicates.jsonl")
-    aged = tuple(case for _, case in labelled_lines(folder / "decay.jsonl", Aged, GUIDE))
-    disputes = tuple(case for _, case in labelled_lines(folder / "contradictions.jsonl", Dispute, GUIDE))
+    tellings = _tellings(folder / DUPLICATES)
+    aged = tuple(case for _, case in labelled_lines(folder / DECAY, Aged, GUIDE))
+    disputes = tuple(case for _, case in labelled_lines(folder / CONTRADICTIONS, Dispute, GUIDE))
     info = DataInfo(
         name=part,
         purpose=purpose,

@@ -9,7 +9,7 @@ from lab.memories.hfea.evidence import THRESHOLD, WINDOW
 from lab.memories.hfea.fallback import CITED, LINES, TOP, evidence_trigger
 from lab.records import file_digest
 from lab.suites.base import Curve, Number, Plant, Rate, SuiteContext, SuiteResult
-from lab.suites.fallback.data import ZONE, World, load_world
+from lab.suites.fallback.data import FACTS, SESSIONS, TOPICS, ZONE, World, load_world
 from lab.suites.fallback.detectors import leak
 from lab.suites.fallback.measure import numbers_of, rates_of
 from lab.suites.fallback.plants import LEAK, PROMOTION, plants_of
@@ -27,7 +27,7 @@ from lab.suites.fallback.systems import (
     sweep_evidence,
     sweep_scores,
 )
-from lab.suites.labelled import PARTS
+from lab.suites.labelled import PARTS, require_apart
 
 NAME = "fallback"
 TITLE = "Last-resort archive: asked when needed, cited truly, kept apart"
@@ -41,6 +41,7 @@ HFEA, LOW_SCORE, LOW_BM25, ALWAYS, NEVER = "hfea", "low-score", "low-score-bm25"
 def run(context: SuiteContext) -> SuiteResult:
     """Runs it; see ``Suite``."""
     data = context.data / NAME
+    require_apart(data, (SESSIONS, FACTS, TOPICS), "text")
     worlds = [load_world(data / name, context.work / name, purpose) for name, purpose in PARTS.items()]
     development = worlds[0]
     sweeps = {

@@ -15,6 +15,7 @@ from lab.records import Record, digest
 from lab.retrieval.data.lines import BrokenData, explained, numbered_lines
 from lab.retrieval.testset import Author, Purpose
 from lab.suites.base import DataInfo
+from lab.suites.labelled import PARTS, require_apart
 
 UTTERANCES = "utterances.jsonl"
 """The one file of a part."""
@@ -222,7 +223,6 @@ _SOURCES = {
     Purpose.DEVELOPMENT: "invented; written with the reference extractor's patterns",
     Purpose.HOLD_OUT: "invented; written from the guide alone, by an author who had not seen the patterns",
 }
-_FOLDERS = {Purpose.DEVELOPMENT: "development", Purpose.HOLD_OUT: "holdout"}
 
 
 def load_part(folder: Path, purpose: Purpose) -> Part:
@@ -268,17 +268,10 @@ def load_parts(root: Path) -> tuple[Part, ...]:
     """
     parts = tuple(
         load_part(root / folder, purpose)
-        for purpose, folder in _FOLDERS.items()
+        for folder, purpose in PARTS.items()
         if purpose is Purpose.DEVELOPMENT or (root / folder).exists()
     )
-    seen: dict[str, str] = {}
-    for part in parts:
-        for number, one in enumerate(part.utterances, 1):
-            for key in (f"id {one.id}", f"text {one.text}"):
-                other = seen.setdefault(key, part.name)
-                if other != part.name:
-                    place = root / _FOLDERS[part.purpose] / UTTERANCES
-                    raise BrokenData(place, number, f"{one.id} is in the {other} part, too", "remove it from one")
+    require_apart(root, (UTTERANCES,), "text")
     return parts
 
 

@@ -13,9 +13,10 @@ from lab.memories.relations.claim import Claim, Instant, Name
 from lab.retrieval.data.lines import BrokenData
 from lab.retrieval.testset import Purpose
 from lab.suites.base import DataInfo
-from lab.suites.labelled import PARTS, Labelled, Words, digest_of, labelled_lines
+from lab.suites.labelled import PARTS, Labelled, Words, digest_of, labelled_lines, require_apart
 
 GUIDE = "docs/time.md"
+STATEMENTS, QUESTIONS = "statements.jsonl", "questions.jsonl"
 
 
 class Aspect(StrEnum):
@@ -129,14 +130,16 @@ def load(folder: Path) -> tuple[Worlds, ...]:
         folder: ``scenarios/suites/supersession``.
 
     Raises:
-        BrokenData: A file is missing or broken, or a line cannot be.
+        BrokenData: A file is missing or broken, or a line cannot be, or stands in both parts.
     """
-    return tuple(_part(folder / part, part, purpose) for part, purpose in PARTS.items())
+    parts = tuple(_part(folder / part, part, purpose) for part, purpose in PARTS.items())
+    require_apart(folder, (STATEMENTS, QUESTIONS), "text")
+    return parts
 
 
 def _part(folder: Path, part: str, purpose: Purpose) -> Worlds:
-    statements = _statements(folder / "statements.jsonl")
-    questions = _questions(folder / "questions.jsonl", statements)
+    statements = _statements(folder / STATEMENTS)
+    questions = _questions(folder / QUESTIONS, statements)
     counts = {
         "worlds": len({question.world for question in questions}),
         "statements": len(statements),

@@ -1,4 +1,4 @@
-"""Judges an answer: right, of another time, of another matter, or missing; and on which axis the time is wrong."""
+"""Judges an answer: right, a part, of another time or matter, or missing; and on which axis the time is wrong."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ class Outcome(StrEnum):
     """What an answer is."""
 
     RIGHT = "right"
-    """Nothing but what holds then; where nothing does, silence."""
+    """All that holds then and nothing else; where nothing does, silence."""
+    PART = "part of the answer"
+    """Nothing but what holds then, but not all of it: a contested matter that looks settled."""
     OTHER_TIME = "true at another time"
     """By what was known then it is believed, but it does not hold at the moment that is asked about."""
     OTHER_KNOWLEDGE = "known at another time"
@@ -49,9 +51,10 @@ def judge(question: Question, answer: Sequence[Claim], claims: Sequence[Claim]) 
         return Outcome.MISS if question.answers else Outcome.RIGHT
     if any((claim.subject, claim.kind) != (question.subject, question.kind) for claim in answer):
         return Outcome.OTHER_MATTER
-    wrong = {claim.object for claim in answer} - question.answers
+    given = {claim.object for claim in answer}
+    wrong = given - question.answers
     if not wrong:
-        return Outcome.RIGHT
+        return Outcome.RIGHT if given == question.answers else Outcome.PART
     same = [claim for claim in claims if (claim.subject, claim.kind) == (question.subject, question.kind)]
     once = {claim.object for claim in believed(same, question.known)}
     return Outcome.OTHER_TIME if wrong & once else Outcome.OTHER_KNOWLEDGE

@@ -41,12 +41,25 @@ def _swapped(claims: Sequence[Claim], question: Question) -> list[Claim]:
     return [claim for claim in believed(claims, question.valid) if claim.holds(question.known)]
 
 
+def _intact(claims: Sequence[Claim], question: Question) -> list[Claim]:
+    return [claim for claim in believed(claims, question.known) if claim.holds(question.valid)]
+
+
+def _no_sibling(claims: Sequence[Claim], question: Question) -> list[Claim]:
+    return _intact(claims, question)[:1]
+
+
+def _twice(claims: Sequence[Claim], question: Question) -> list[Claim]:
+    return 2 * _intact(claims, question)
+
+
 FAULTS: dict[str, Rule] = {
     "an interval holds at its end, too": _closed_end,
     "the moment of knowledge is ignored": _one_clock,
     "superseded rows still count": _stale_rows,
     "a corrected correction brings the first error back": _revived,
     "the two moments are swapped": _swapped,
+    "of two claims that hold one is dropped": _no_sibling,
 }
 """Faults by name."""
 
@@ -64,7 +77,9 @@ class Broken:
 
 
 def plants(data: str, claims: Sequence[Claim], questions: Sequence[Question]) -> tuple[Plant, ...]:
-    """Asks each broken graph all questions, and the intact one with the claims in reverse order as their clean twin.
+    """Asks each broken graph all questions, and as clean twins two that are odd and not wrong.
+
+    The one has the claims in reverse order; the other gives every claim twice, beside the one that drops a claim.
 
     Args:
         data: Name of the data set.
@@ -84,6 +99,8 @@ def plants(data: str, claims: Sequence[Claim], questions: Sequence[Question]) ->
 
     found = [plant(Broken(name, rule, claims), name) for name, rule in FAULTS.items()]
     found.append(plant(LatestRow(claims), "an update overwrites its row"))
+    twice = "the intact graph, every claim given twice"
+    found.append(plant(Broken(twice, _twice, claims), twice, clean=True))
     with closing(Graph(claims[::-1])) as twin:
         found.append(plant(twin, "the intact graph, claims appended in reverse order", clean=True))
     return tuple(found)

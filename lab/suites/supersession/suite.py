@@ -25,6 +25,7 @@ NOTES = (
     "words is not tested. BM25 gets the words alone. The graph's figures say that it keeps its definition, no more.",
     "A wrong time is an answer on the right matter that does not hold then; worse than a miss, for it looks right.",
     "A text search is right with any row on the matter whose object is right, though the row may be an old one.",
+    "Where two claims hold only both are right; one of them is a part. A memory that gives one row never gives both.",
     "Questions of one world share statements: intervals are over worlds.",
     "The hold-out was written after the code was done, by the same author; nothing was chosen on it.",
 )
@@ -107,6 +108,7 @@ def _rates(system: str, part: Worlds, asked: Sequence[Asked]) -> list[Rate]:
         share("wrong time", "low", everything, asked, by_outcome[Outcome.OTHER_TIME], axis="valid"),
         share("wrong time", "low", everything, asked, by_outcome[Outcome.OTHER_KNOWLEDGE], axis="known"),
         share("another matter", "low", everything, asked, by_outcome[Outcome.OTHER_MATTER]),
+        share("part of the answer", "low", "questions on which two claims hold", contested, by_outcome[Outcome.PART]),
         share("miss", "low", "questions with an answer", answerable, by_outcome[Outcome.MISS]),
         share(
             "answered although nothing holds",
