@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from lab.errors import EmbeddingFailed, InputError
+from lab.retrieval.build_database import RELATIONS_TABLE, state_relations
 from lab.retrieval.data.generate import generate, generated_facts
 from lab.retrieval.embedders.base import Embedder, Kind, ModelIdentity, Vectors
 from lab.retrieval.embedders.sidecar import Sidecar
@@ -179,7 +180,7 @@ def prepare(folder: Path, size: int, real: Embedder, tell: Progress, count: int 
 
 
 def write_database(size: int, path: Path) -> None:
-    """Writes facts and entities in the fact store's shape, in one transaction.
+    """Writes facts, entities and stated relations in the fact store's shape, in one transaction.
 
     By hand and not by ``build_database``: that one looks for each name among all entities, which takes a time that
     grows with the square of the facts, and writes 8 kB of HRR vector for each fact, which no system here reads.
@@ -189,6 +190,7 @@ def write_database(size: int, path: Path) -> None:
     ids: dict[str, int] = {}
     with closing(sqlite3.connect(partial, isolation_level=None)) as connection:
         migrate(connection)
+        connection.execute(RELATIONS_TABLE)
         connection.execute("PRAGMA synchronous = OFF")
         connection.execute("BEGIN")
         for number, fact in enumerate(itertools.islice(generated_facts(SEED), size), 1):
@@ -200,6 +202,7 @@ def write_database(size: int, path: Path) -> None:
             )  # fmt: skip
             if not stored.rowcount:
                 raise InputError(f"fact {number} of the generator repeats an earlier text", "mend its templates")
+            state_relations(connection, number, fact)
             for name in entities.names_in(fact.text):
                 if name.lower() not in ids:
                     ids[name.lower()] = len(ids) + 1

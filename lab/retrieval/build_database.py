@@ -20,7 +20,7 @@ LAYOUT = 3
 
 _LABELS = "CREATE TABLE fact_labels (label TEXT PRIMARY KEY, fact_id INTEGER NOT NULL REFERENCES facts(fact_id))"
 
-_RELATIONS = (
+RELATIONS_TABLE = (
     "CREATE TABLE fact_relations (fact_id INTEGER NOT NULL REFERENCES facts(fact_id), kind TEXT NOT NULL, "
     "target TEXT NOT NULL, PRIMARY KEY (fact_id, kind, target)) WITHOUT ROWID"
 )
@@ -54,7 +54,7 @@ def build_database(facts: Sequence[Fact], path: Path) -> None:
             migrate(connection)
             connection.execute("BEGIN")
             connection.execute(_LABELS)
-            connection.execute(_RELATIONS)
+            connection.execute(RELATIONS_TABLE)
             for fact in facts:
                 _write(connection, fact)
             _write_banks(connection)
@@ -73,6 +73,11 @@ def _write(connection: sqlite3.Connection, fact: Fact) -> None:
     row = connection.execute("SELECT fact_id FROM facts WHERE content = ?", (content,)).fetchone()
     fact_id = int(row[0]) if row else _insert(connection, fact, content)
     connection.execute("INSERT INTO fact_labels (label, fact_id) VALUES (?, ?)", (fact.id, fact_id))
+    state_relations(connection, fact_id, fact)
+
+
+def state_relations(connection: sqlite3.Connection, fact_id: int, fact: Fact) -> None:
+    """Writes what a fact states, into the row that holds it."""
     connection.executemany(
         "INSERT OR IGNORE INTO fact_relations (fact_id, kind, target) VALUES (?, ?, ?)",
         ((fact_id, relation.kind, relation.target) for relation in fact.relations),

@@ -18,6 +18,7 @@ from markdown_it import MarkdownIt
 from rich.console import Console
 
 from lab.cli.report import DERIVED
+from lab.contamination.semantic.records import SEMANTIC
 from lab.errors import InputError
 from lab.records import (
     Decision,
@@ -569,7 +570,7 @@ def test_reports_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
     written = write(tmp_path, ALL)
     assert [p.name for p in written] == ["report.json", "report.html", "report.md", "trials.csv", "pages"]
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted(p.name for p in written)
-    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(name.rstrip("/") for name in DERIVED)
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(name.rstrip("/") for name in DERIVED - {SEMANTIC})
     before = everything_in(tmp_path)
     assert len(before) == 4 + 7 * len(ALL)
     write(tmp_path, ALL)
