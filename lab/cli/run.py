@@ -178,7 +178,8 @@ def run(
         budget=budget_of(budget_tokens, budget_cost, price_in, price_out),
     )
     lively = introduce(model_specs, asking, pull=pull, probe=probe and not plan)
-    named = with_ceiling(named, lively, ceiling)
+    # By their names without an address: two runs of one model are runs of one model.
+    named = with_ceiling([spec.text for spec in model_specs], lively, ceiling)
     default = SESSION_SECONDS if lively else SESSION_LIMITS.wall_seconds
     limits = replace(SESSION_LIMITS, wall_seconds=timeout or default)
     isolation = select_backend(backend)

@@ -79,6 +79,7 @@ def test_a_live_run_is_told_apart_from_its_ceiling_and_replays_without_the_model
     (folder,) = (p.parent for p in (tmp_path / "reports").glob("*/lock.json"))
     assert not [p for p in folder.rglob("*") if p.is_file() and KEY.encode() in p.read_bytes()]
     lock = json.loads((folder / "lock.json").read_bytes())
+    assert lock["models"] == [MODEL, "scripted:always-write", "scripted:never-write"]
     assert lock["live"]["models"][MODEL]["context"] == 131_072
     assert lock["live"]["models"][MODEL]["tools"] == "yes"
     assert lock["live"]["key_env"] == "OPENAI_API_KEY"
