@@ -7,9 +7,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import typer
 
 from lab.agents.hermes.volatile import comparable, without_ids
 from lab.cli import run as run_command
+from lab.cli.app import app
 from lab.contamination.plan import Build
 from lab.contamination.warm_proof import first_difference
 from lab.errors import InputError
@@ -83,8 +85,9 @@ def test_what_a_comparison_tells_of_the_sandbox_cannot_act_on_a_terminal(
     monkeypatch.setattr(run_command, "settle_starts", told)
     monkeypatch.setattr(run_command, "prepare", lambda *_: BUILD)
     monkeypatch.setattr(run_command, "select_backend", lambda _: SimpleNamespace(name="bwrap", reap=tuple))
+    context = typer.Context(typer.main.get_command(app))
     with pytest.raises(InputError, match="stop here"):
-        run_command.run(select_="F5-001", families="F5", reports=tmp_path)
+        run_command.run(context, select_="F5-001", families="F5", reports=tmp_path)
     said = capsys.readouterr().err
     assert "starting cold:" in said and "[bold]left open[/bold]" in said
     assert "\x1b]0;" not in said and "\x07" not in said
