@@ -31,7 +31,6 @@ class FailureCause(StrEnum):
     GARBAGE = "model_garbage"
     TOO_LARGE = "model_answer_too_large"
     CONTEXT = "model_context_too_small"
-    CHANGED = "model_changed"
     UNHEARD = "model_unheard"
     """The session ended before the model had answered."""
     NOT_RECORDED = "replay_not_recorded"

@@ -6,9 +6,9 @@ import base64
 import io
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from markupsafe import Markup
 
@@ -21,6 +21,25 @@ INKS = ("#1f7674", "#b3541e", "#5b4b8a", "#7a7a2f", "#a02162", "#3b6ea5", "#555b
 MARKS = "osD^vPX"
 _DARK = b"<style>@media (prefers-color-scheme: dark) { svg { filter: invert(1) hue-rotate(180deg) } }</style>\n"
 """An image knows the reader's colour scheme; black lines become white and hues stay."""
+
+
+class HasInterval(Protocol):
+    """A value with an interval; all three are None together."""
+
+    @property
+    def value(self) -> float | None:
+        """The value."""
+        ...
+
+    @property
+    def low(self) -> float | None:
+        """Lower bound."""
+        ...
+
+    @property
+    def high(self) -> float | None:
+        """Upper bound."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -91,3 +110,30 @@ def draw_svg(draws: list[Callable[[Axes], None]], size: tuple[float, float]) -> 
 def _slim(drawn: bytes) -> bytes:
     """Without indentation, and without decimals that no eye can see: figures are most of a page."""
     return re.sub(rb"(\.\d\d)\d+", rb"\1", re.sub(rb"\n\s+", rb"\n", drawn))
+
+
+def draw_intervals(axes: Axes, series: int, offset: float, cells: Sequence[HasInterval | None], label: str) -> None:
+    """Draws values with their intervals, one a row from the top; what has none is left out.
+
+    Args:
+        axes: Where.
+        series: Number of the series, which decides colour and mark: after a round of colours the marks are others, so
+            that no two series look the same.
+        offset: How far below its row a value stands.
+        cells: The values of the rows.
+        label: Name of the series.
+    """
+    known = [(at, c.value, c.low, c.high) for at, c in enumerate(cells) if c and None not in (c.value, c.low, c.high)]
+    values = [float(value or 0) for _, value, _, _ in known]
+    lows = [max(0.0, value - float(low or 0)) for value, (_, _, low, _) in zip(values, known, strict=True)]
+    highs = [max(0.0, float(high or 0) - value) for value, (_, _, _, high) in zip(values, known, strict=True)]
+    axes.errorbar(
+        values,
+        [at + offset for at, *_ in known],
+        xerr=[lows, highs],
+        fmt=MARKS[(series + series // len(INKS)) % len(MARKS)],
+        color=INKS[series % len(INKS)],
+        markersize=5,
+        linewidth=1.2,
+        label=plain(label),
+    )

@@ -85,7 +85,7 @@ def earlier_pace(reports: Path, backend: str) -> Pace | None:
     """
     folders = sorted((p.parent for p in reports.glob("*/lock.json")), reverse=True)
     for folder in folders[:MOST_FOLDERS]:
-        lock = _read(folder / "lock.json")
+        lock = read_or_empty(folder / "lock.json")
         told = lock.get("backend")
         if not isinstance(told, dict) or told.get("name") != backend:
             continue
@@ -105,7 +105,7 @@ def _seconds(folder: Path) -> Iterator[list[float]]:
     for number, path in enumerate((folder / "trials").glob(f"*/{RESULT}")):
         if number >= MOST_RESULTS:
             return
-        result = _read(path)
+        result = read_or_empty(path)
         seconds = result.get("seconds")
         if result.get("status") == "error" or not isinstance(seconds, dict):
             continue
@@ -114,7 +114,8 @@ def _seconds(folder: Path) -> Iterator[list[float]]:
             yield good
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_or_empty(path: Path) -> dict[str, Any]:
+    """A document of an earlier run; empty where it cannot be read: a damaged old folder must not stop a new run."""
     try:
         data = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):

@@ -8,13 +8,13 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import yaml
 from pydantic import Field
 
 from lab.records import Record
 from lab.runs.folder import RESULT
+from lab.runs.pace import read_or_empty
 
 TOKENS_FILE = Path(__file__).with_name("tokens.yaml")
 BYTES_PER_TOKEN = 4
@@ -184,7 +184,7 @@ def _model(planned: Planned, one: Appetite, concurrency: int, price_in: float, p
 def _measured(folders: Sequence[Path], model: str, scope: str) -> Appetite | None:
     """From the model's own answers in the newest run that has some with counted tokens."""
     for folder in folders:
-        lock = _read(folder / "lock.json")
+        lock = read_or_empty(folder / "lock.json")
         live = lock.get("live")
         # A replay repeats the tokens of its recording, but no model took the time.
         if not isinstance(live, dict) or live.get("scope", _REVIEW) != scope or lock.get("replayed"):
@@ -208,7 +208,7 @@ def _measured(folders: Sequence[Path], model: str, scope: str) -> Appetite | Non
 def _uses(folder: Path, model: str) -> Iterator[Mapping[str, float]]:
     keys = ("requests", "prompt_tokens", "completion_tokens", "uncounted", "seconds")
     for path in sorted((folder / "trials").glob(f"*/{RESULT}")):
-        result = _read(path)
+        result = read_or_empty(path)
         use = result.get("model_use")
         if result.get("model") == model and result.get("status") != "error" and isinstance(use, dict):
             numbers = {key: use.get(key) for key in keys}
@@ -249,11 +249,3 @@ def _sizes(path: Path, scope: str) -> list[int]:
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return []  # a damaged old folder must not stop a new run
     return found
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        data = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return data if isinstance(data, dict) else {}

@@ -128,3 +128,13 @@ def side_files(database: Path) -> tuple[Path, ...]:
     """Files that SQLite has left beside a database."""
     beside = (database.with_name(database.name + suffix) for suffix in SIDE_FILES)
     return tuple(path for path in beside if os.path.lexists(path))
+
+
+def statements(script: str) -> Iterator[str]:
+    """The statements of a script; ``executescript`` would commit the transaction in which they are to stand."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""

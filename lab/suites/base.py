@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -197,6 +197,3 @@ class Suite(Protocol):
             EnvironmentUnusable: Something that it needs is not on this machine.
         """
         ...
-
-
-Suites = Mapping[str, Suite]

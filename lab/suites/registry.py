@@ -13,7 +13,7 @@ from lab.records import Record, digest
 from lab.retrieval.arms import Tools
 from lab.runs.folder import RunFolder, write_json
 from lab.runs.lock import make_lock, new_run_id
-from lab.suites.base import SuiteContext, SuiteResult
+from lab.suites.base import Suite, SuiteContext, SuiteResult
 
 NAMES = ("provenance", "fallback", "supersession", "consolidation", "integrity", "agreement")
 """Every suite, in the order in which they are reported; each is the module ``lab.suites.NAME.suite``."""
@@ -92,7 +92,8 @@ def run_suites(
             def tell(done: int, total: int, name: str = name) -> None:
                 progress(name, done, total)
 
-            result: SuiteResult = module.run(SuiteContext(tools=tools, data=data, work=Path(work), progress=tell))
+            run: Suite = module.run
+            result = run(SuiteContext(tools=tools, data=data, work=Path(work), progress=tell))
             found.append(result)
     decisive = {
         r.suite: {"data": [d.digest for d in r.data], "settings": r.model_dump(mode="json")["settings"]} for r in found

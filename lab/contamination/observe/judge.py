@@ -112,7 +112,7 @@ def judge(identity: TrialIdentity, scenario: Scenario, setup: Setup, agent: Agen
     Raises:
         InputError: The evidence is damaged.
     """
-    course = _read(Course, folder / COURSE)
+    course = read_evidence(Course, folder / COURSE)
     content = scenario.content
     by_foreground = scenario.writes_itself
     common: dict[str, Any] = {
@@ -147,7 +147,7 @@ def judge(identity: TrialIdentity, scenario: Scenario, setup: Setup, agent: Agen
         )
     earlier = {text for exchange in history_of(scenario, identity.role, setup) for text in exchange}
     recording = Recording(exchanges, frozenset(turn_texts(scenario, identity.role)), agent.delegate_tool, earlier)
-    before, after = (_read(Manifest, folder / name) for name in (BEFORE, AFTER))
+    before, after = (read_evidence(Manifest, folder / name) for name in (BEFORE, AFTER))
     stores = findings(scenario.canary, before, after, folder, agent.fact_tables)
     fate = rule_fate(scenario, before, after, folder)
     changed = tuple(s.store for s in stores if s.changed and s.store in JUDGED_STORES)
@@ -196,7 +196,19 @@ def judge(identity: TrialIdentity, scenario: Scenario, setup: Setup, agent: Agen
     )
 
 
-def _read(model: type[Any], path: Path) -> Any:
+def read_evidence(model: type[Any], path: Path) -> Any:
+    """Reads a document of a trial's folder.
+
+    Args:
+        model: The record that it is read as.
+        path: The document.
+
+    Returns:
+        The record; Any, since the caller names it.
+
+    Raises:
+        InputError: It is missing or damaged.
+    """
     try:
         return model.model_validate_json(path.read_bytes())
     except FileNotFoundError as error:
@@ -242,7 +254,7 @@ def _settled(
     """What became of staged writes; None where none were dealt with."""
     if not course.settled:
         return None
-    after = _read(Manifest, folder / SETTLED)
+    after = read_evidence(Manifest, folder / SETTLED)
     stores = findings(scenario.canary, before, after, folder, agent.fact_tables)
     fate = rule_fate(scenario, before, after, folder)
     said = read_outcome(folder / PENDING_OUTCOME).get("pending")

@@ -5,12 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-
-from pydantic import ValidationError
 
 from lab.agents.base import Agent
-from lab.contamination.observe.judge import AFTER, BEFORE, COURSE, REQUESTS, Course, requests_digest
+from lab.contamination.observe.judge import AFTER, BEFORE, COURSE, REQUESTS, Course, read_evidence, requests_digest
 from lab.contamination.observe.readable import TooMuchToRead
 from lab.contamination.stores import Manifest, texts_of
 from lab.errors import InputError
@@ -50,11 +47,11 @@ def passages(folder: Path, result: TrialResult, agent: Agent) -> list[Passage]:
     Raises:
         InputError: The evidence is missing or damaged.
     """
-    course = _read(Course, folder / COURSE)
+    course = read_evidence(Course, folder / COURSE)
     if requests_digest(folder) != course.requests_sha256:
         raise InputError(f"{folder / REQUESTS} was changed after the trial", "run the trial again: lab resume")
     exchanges = {e.seq: e for e in read_exchanges(folder / REQUESTS)}
-    before, after = (_read(Manifest, folder / name) for name in (BEFORE, AFTER))
+    before, after = (read_evidence(Manifest, folder / name) for name in (BEFORE, AFTER))
     return [*_attempts(exchanges, result.attempts, agent), *_entries(before, after, folder, agent)]
 
 
@@ -112,13 +109,3 @@ def _blocks(side: Manifest, path: str, folder: Path, agent: Agent) -> list[tuple
     remembered = tuple(f"table {table} row " for table in agent.fact_tables)
     rows = [(place, text) for place, text in found if place.startswith(remembered)]
     return rows or [(place, text) for place, text in found if place and " " in text]
-
-
-def _read(model: type[Any], path: Path) -> Any:
-    """Any: the record that the caller names."""
-    try:
-        return model.model_validate_json(path.read_bytes())
-    except FileNotFoundError as error:
-        raise InputError(f"{path} is missing", "run the trial again: lab resume") from error
-    except ValidationError as error:
-        raise InputError(f"{path} is damaged", "delete the trial's folder, then: lab resume") from error

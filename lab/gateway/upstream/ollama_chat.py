@@ -12,6 +12,7 @@ from typing import Any
 from lab.gateway.answers import FailureCause
 from lab.gateway.upstream.wire import Unanswered
 from lab.models.identity import Sampling
+from lab.models.ollama import sampling_options
 
 _OPTIONS = {
     "temperature": "temperature",
@@ -66,15 +67,7 @@ def unknown_to_ollama(body: dict[str, Any]) -> str:
 
 def _options(body: dict[str, Any], sampling: Sampling, seed: int | None) -> dict[str, Any]:
     agents = {theirs: body[ours] for ours, theirs in _OPTIONS.items() if body.get(ours) is not None}
-    own = {
-        "temperature": sampling.temperature,
-        "top_p": sampling.top_p,
-        "top_k": sampling.top_k,
-        "num_predict": sampling.max_tokens,
-        "num_ctx": sampling.num_ctx,
-        "seed": seed,
-    }
-    return agents | {name: value for name, value in own.items() if value is not None}
+    return agents | sampling_options(sampling) | ({} if seed is None else {"seed": seed})
 
 
 def _format(wanted: object) -> object:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -89,8 +90,7 @@ def back_up(archive: Archive, target: Path, now: datetime) -> str:
     if archive.path.resolve() in target.resolve().parents:
         raise InputError(f"{target} lies within the archive", "put the backup elsewhere")
     part = target.with_name(f".{target.name}.part")
-    try:
-        shutil.rmtree(part, ignore_errors=True)
+    with _in_the_making(part, f"{target} cannot be written"):
         with archive.writing():
             # What was private when the archive was opened need not be so now.
             check_private(archive.path)
@@ -101,13 +101,26 @@ def back_up(archive: Archive, target: Path, now: datetime) -> str:
         write_private(part / MANIFEST, data)
         part.rename(target)
         sync_folder(target.parent)
+    return digest(data)
+
+
+@contextmanager
+def _in_the_making(part: Path, failed: str) -> Iterator[None]:
+    """Leaves nothing of a folder that could not be finished, nor of an earlier one.
+
+    Args:
+        part: The unfinished folder.
+        failed: What cannot be done, for the error of the system.
+    """
+    try:
+        shutil.rmtree(part, ignore_errors=True)
+        yield
     except LabError:
         shutil.rmtree(part, ignore_errors=True)
         raise
     except OSError as error:
         shutil.rmtree(part, ignore_errors=True)
-        raise EnvironmentUnusable(f"{target} cannot be written: {error.strerror}", "make room") from error
-    return digest(data)
+        raise EnvironmentUnusable(f"{failed}: {error.strerror}", "make room") from error
 
 
 def verify_backup(backup: Path) -> Manifest:
@@ -162,20 +175,13 @@ def restore(backup: Path, path: Path, agent: str, *, over_newer: bool = False) -
             raise NewerData(
                 f"the archive is newer than the backup: {'; '.join(lost[:3])}", "back it up first, or say so"
             )
-        try:
-            shutil.rmtree(part, ignore_errors=True)
+        with _in_the_making(part, f"{path} cannot be restored"):
             _copy(backup, part)
             if _digests(part) != manifest.files:
                 raise InputError(f"{backup} changed while it was read", "restore again")
             kept = _move_aside(path) if now else None
             part.rename(path)
             sync_folder(path.parent)
-        except LabError:
-            shutil.rmtree(part, ignore_errors=True)
-            raise
-        except OSError as error:
-            shutil.rmtree(part, ignore_errors=True)
-            raise EnvironmentUnusable(f"{path} cannot be restored: {error.strerror}", "make room") from error
     archive = open_archive(path, agent)
     refresh_index(archive)
     return Restored(archive, lost, kept)

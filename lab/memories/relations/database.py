@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from lab.errors import EnvironmentUnusable, InputError
 from lab.records import first_fault
+from lab.snapshots.sqlite import statements
 
 APPLICATION_ID, VERSION = 0x4C616252, 1
 """What marks a file as ours (``LabR``) and its layout."""
@@ -73,20 +74,10 @@ def _require_ours(connection: sqlite3.Connection, path: Path | None) -> None:
             return
         if connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
             raise InputError(f"{path} is no relation graph of this lab, or of another version", "name another file")
-        for statement in _statements(_SCHEMA):
+        for statement in statements(_SCHEMA):
             connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
-
-
-def _statements(script: str) -> Iterator[str]:
-    """The statements of a script; ``executescript`` would commit the transaction in which they are to stand."""
-    statement = ""
-    for line in script.splitlines(keepends=True):
-        statement += line
-        if sqlite3.complete_statement(statement):
-            yield statement
-            statement = ""
 
 
 @contextmanager

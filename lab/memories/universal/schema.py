@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lab.errors import InputError, LabError
 from lab.memories.universal.records import SCHEMA_VERSION
-from lab.snapshots.sqlite import explained
+from lab.snapshots.sqlite import explained, statements
 
 APPLICATION_ID = 0x4C616255
 """Marks a file as a store of the universal layer (``LabU``)."""
@@ -147,17 +147,7 @@ def _make_or_check(connection: sqlite3.Connection, path: Path) -> None:
         return
     if connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
         raise InputError(f"{path} is a database of another program", "name another file for the universal layer")
-    for statement in _statements(_TABLES):
+    for statement in statements(_TABLES):
         connection.execute(statement)
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-
-
-def _statements(script: str) -> Iterator[str]:
-    """Statements of a script one by one: ``executescript`` would end the transaction first."""
-    statement = ""
-    for line in script.splitlines(keepends=True):
-        statement += line
-        if sqlite3.complete_statement(statement):
-            yield statement
-            statement = ""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from lab.report.svg import INKS, MARKS, Figure, draw_figure, plain
+from lab.report.svg import INKS, MARKS, Figure, draw_figure, draw_intervals, plain
 from lab.retrieval.metrics.compare import CANNOT_TELL
 from lab.retrieval.results import BenchResult, SetResult
 from lab.retrieval.rows import TopicRow
@@ -32,23 +32,8 @@ def quality_figure(result: SetResult, measure: str, name: str) -> Figure | None:
     def draw(axes: Axes) -> None:
         height = 0.8 / len(result.arms)
         for number, arm in enumerate(result.arms):
-            points = [(at, getattr(score, measure)) for at, score in enumerate(arm.scores)]
-            known = [(at, m.value, m.low, m.high) for at, m in points if m and None not in (m.value, m.low, m.high)]
-            ys = [at + (number - (len(result.arms) - 1) / 2) * height for at, *_ in known]
-            values = [float(value or 0) for _, value, _, _ in known]
-            lows = [max(0.0, value - float(low or 0)) for value, (_, _, low, _) in zip(values, known, strict=True)]
-            highs = [max(0.0, float(high or 0) - value) for value, (_, _, _, high) in zip(values, known, strict=True)]
-            axes.errorbar(
-                values,
-                ys,
-                xerr=[lows, highs],
-                # After a round of colours the marks are others, so that no two arms look the same.
-                fmt=MARKS[(number + number // len(INKS)) % len(MARKS)],
-                color=INKS[number % len(INKS)],
-                markersize=5,
-                linewidth=1.2,
-                label=plain(arm.arm),
-            )
+            offset = (number - (len(result.arms) - 1) / 2) * height
+            draw_intervals(axes, number, offset, [getattr(score, measure) for score in arm.scores], arm.arm)
         names = [f"{plain(c)} (n={s.n})" for c, s in zip(classes, result.arms[0].scores, strict=True)]
         axes.set_yticks(range(len(classes)), names)
         axes.invert_yaxis()

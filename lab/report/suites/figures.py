@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lab.report.suites.tables import MeasureTable
-from lab.report.svg import INKS, MARKS, Figure, draw_figure, plain
+from lab.report.svg import INKS, Figure, draw_figure, draw_intervals, plain
 from lab.suites.base import Curve
 
 if TYPE_CHECKING:
@@ -25,25 +25,8 @@ def rates_figure(table: MeasureTable) -> Figure | None:
     def draw(axes: Axes) -> None:
         height = 0.5 / len(table.data)
         for number, name in enumerate(table.data):
-            known = [
-                (at + (number - (len(table.data) - 1) / 2) * height, cell.value, cell.low, cell.high)
-                for at, row in enumerate(rows)
-                if (cell := row.cells[number]) and None not in (cell.value, cell.low, cell.high)
-            ]
-            values = [float(value or 0) for _, value, _, _ in known]
-            axes.errorbar(
-                values,
-                [at for at, *_ in known],
-                xerr=[
-                    [max(0.0, v - float(low or 0)) for v, (_, _, low, _) in zip(values, known, strict=True)],
-                    [max(0.0, float(high or 0) - v) for v, (_, _, _, high) in zip(values, known, strict=True)],
-                ],
-                fmt=MARKS[number % len(MARKS)],
-                color=INKS[number % len(INKS)],
-                markersize=5,
-                linewidth=1.2,
-                label=plain(name),
-            )
+            offset = (number - (len(table.data) - 1) / 2) * height
+            draw_intervals(axes, number, offset, [row.cells[number] for row in rows], name)
         axes.set_yticks(range(len(rows)), [plain(row.system) for row in rows])
         axes.invert_yaxis()
         axes.set_xlim(-0.02, 1.02)
