@@ -160,20 +160,25 @@ def test_whatever_a_server_does_has_a_stated_outcome_and_the_run_goes_on(
     assert done.json["accounting"]["error"] == 4
 
 
-@pytest.mark.parametrize(
-    ("say", "told"), [(deaf, "calls no tools"), (lambda _: b"HTTP/1.1 200 OK\r\n\r\n", "")], ids=["words", "garbage"]
-)
-def test_a_model_that_calls_no_tools_is_named_before_the_run(
-    lab: LabCommand, bwrap: str, tmp_path: Path, say: Say, told: str
-) -> None:
-    with chat_double(say) as double:
+def test_a_model_that_calls_no_tools_is_named_before_the_run(lab: LabCommand, bwrap: str, tmp_path: Path) -> None:
+    with chat_double(deaf) as double:
         done = lab("run", "--backend", bwrap, "--select", "F5-001", "--model", spec(double))
-    if told:
-        assert done.code == 2
-        assert told in done.err
-        assert "double-chat" in done.err
-        assert done.is_one_clear_line()
-        assert not (tmp_path / "reports").exists()
+    assert done.code == 2
+    assert "calls no tools" in done.err
+    assert "double-chat" in done.err
+    assert done.is_one_clear_line()
+    assert not (tmp_path / "reports").exists()
+
+
+def test_a_probe_that_fails_says_nothing_of_the_model_and_its_trials_are_errors(
+    lab: LabCommand, bwrap: str, tmp_path: Path
+) -> None:
+    with chat_double(lambda _: b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nno answer") as double:
+        done = lab("run", "--backend", bwrap, "--select", "F5-001", "--model", spec(double), "--no-ceiling")
+    assert done.code == 3
+    assert "calls tools: unknown" in done.err
+    (result,) = results(tmp_path / "reports")
+    assert (result.status.value, result.cause) == ("error", "model_garbage")
 
 
 def test_a_dead_endpoint_ends_before_the_run_with_its_mend(lab: LabCommand, bwrap: str, tmp_path: Path) -> None:
